@@ -583,6 +583,17 @@ def test_nothing_here_reaches_the_real_web() -> None:
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM).sendto(b"", ("192.0.2.53", 53))
 
 
+def test_it_runs_on_uvloop_too() -> None:
+    async def main() -> list[int]:
+        site = Site(A, {"/": page(), "/huge": Answer(size_bytes=3_000_000), "/never": Answer(hang=True)})
+        async with FakeWeb([site]) as web, client(web) as c, client(web) as other:
+            other.send(A, "/never")
+            return [len((await c.get(A, path)).body) for path in ("/huge", "/robots.txt", "/huge")]
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        assert runner.run(asyncio.wait_for(main(), 10)) == [3_000_000, 13, 3_000_000]
+
+
 async def test_it_is_fast_enough_to_serve_a_crawl_at_full_speed(fakeweb: StartWeb) -> None:
     """Far under what it does (thousands a second): this only finds a server that waits for something."""
     web = await fakeweb(Site(A, {"/": page(size_bytes=3000)}))
