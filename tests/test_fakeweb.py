@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+import uvloop
 
 from comity.clock import SystemClock, VirtualClock
 from comity.fakeweb import (
