@@ -4,8 +4,8 @@ The vectors are facts kept outside this repository: in the folder that `COMITY_S
 the repository. Where they are absent each suite is skipped and says so; nothing else of the tests needs them.
 
 `differences.toml`, beside this file, holds every vector that we rightly answer otherwise (`[file.id]`: our `answer`
-and the `rule` that decides), and the ids that wait for a later issue (`[later]`). Each suite asserts our own answer for the
-former, so that a difference is kept as deliberately as an agreement.
+and the `rule` that decides), and the ids that wait for a later issue (`[later]`). Each suite asserts our own answer
+for the former, so that a difference is kept as deliberately as an agreement.
 """
 
 from __future__ import annotations
