@@ -7,7 +7,7 @@ the file back to the committed mark when it is opened; what lies beyond was writ
 are made again.
 
 Why the write is made in the loop: a batch goes to the page cache in one ``write(2)`` (64 rows of 7 KB: 1.1 ms
-*measured*); a thread hop would cost as much and let a virtual clock run while it waits.
+*measured*); a thread would let a virtual clock run on while it writes.
 
 Refuses to know: when to settle, what other sinks do.
 """
