@@ -235,6 +235,9 @@ def test_the_copy_before_is_remembered_when_it_differed() -> None:
     other = ask(page(b"x"), same, NOW + 2)
     assert (same.previous_digest, other.previous_digest) == (None, GOOD.digest)
     assert ask(page(b"x"), ask(DOWN, other, NOW + 3), NOW + 4).previous_digest == GOOD.digest
+    gone = ask(HttpError(404, ()), GOOD, NOW + 1)
+    assert ask(page(b"x"), gone, NOW + 2).previous_digest == GOOD.digest
+    assert ask(page(), gone, NOW + 2).previous_digest is None
 
 
 def test_while_unreachable_the_rules_digest_is_the_copys() -> None:

@@ -186,6 +186,13 @@ def test_b021_only_what_normalisation_makes_equal_is_equal() -> None:
         pytest.param(["Allow: /page", "Disallow: /*.ph"], "/page.php5", True, id="ROB-19 tie with a star"),
         pytest.param(["Allow: /$", "Disallow: /"], "/", True, id="ROB-19 dollar counts"),
         pytest.param(["Allow: /$", "Disallow: /"], "/page.htm", False, id="ROB-19 dollar ends"),
+        pytest.param(["Allow: /a", "Disallow: /a$"], "/a", False, id="ROB-19 dollar is an octet"),
+        pytest.param(
+            ["Disallow: /a", "Allow: /ab", "Allow: /ac/x", "Allow: /ac/y"], "/ac/z", False, id="ROB-19 past longer"
+        ),
+        pytest.param(
+            ["Disallow: /a*****", "Allow: /ab", "Allow: /abc"], "/abcd", False, id="ROB-19 a shorter head wins"
+        ),
         pytest.param(["Allow: /ab", "Disallow: /a*"], "/abc", True, id="ROB-19 a last star counts, tie"),
         pytest.param(["Allow: /ab", "Disallow: /a**"], "/abc", False, id="ROB-19 two stars are two octets"),
         pytest.param(["Disallow: /gia-si/", "Allow: /gia-si/bang-gia"], "/gia-si/bang-gia", True, id="P3"),

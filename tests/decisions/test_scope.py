@@ -50,6 +50,12 @@ def test_modes(mode: str, host: str, expected: str) -> None:
         assert ruling(scope, f"https://{host}/", host) == expected
 
 
+def test_domains_may_be_named_without_seeds() -> None:
+    scope = Scope("domain", domains=frozenset({"a.example", "localhost"}))
+    hosts = ["www.a.example", "localhost", "b.example", "127.0.0.1"]
+    assert [ruling(scope, f"http://{host}/", host) for host in hosts] == ["scope.kept"] * 2 + ["scope.domain"] * 2
+
+
 @pytest.mark.parametrize(
     ("url", "expected"),
     [

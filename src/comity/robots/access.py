@@ -204,10 +204,11 @@ def _unreachable(
 
 
 def _before(previous: RobotsState | None, digest: str | None) -> str | None:
-    """The digest of the last good copy that differs from this one."""
+    """The digest of the last good copy that differs from this one, as far as the state before remembers it."""
     if previous is None:
         return None
-    return previous.previous_digest if previous.digest in (digest, None) else previous.digest
+    known = previous.previous_digest if previous.digest in (digest, None) else previous.digest
+    return None if known == digest else known
 
 
 def _left_over(redirect: Redirect) -> Failure:
