@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -120,13 +122,14 @@ def test_of_many_that_make_it_at_once_one_wins_and_all_open_the_same(tmp_path: P
     assert CrawlDir(root).seeds.read_text() == CrawlDir(root).config.read_text() == said.pop().strip()
 
 
-def test_a_lock_held_by_a_running_crawl_holds_nobody_up(tmp_path: Path) -> None:
-    import fcntl
-
-    crawl = create(tmp_path, "x")
-    with crawl.lock.open() as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        assert create(tmp_path, "y").config.read_text() == "x"
+def test_a_crawl_that_another_made_and_runs_already_holds_nobody_up(tmp_path: Path) -> None:
+    crawl = CrawlDir(tmp_path)
+    with crawl.lock.open("w") as lock, ThreadPoolExecutor() as pool:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the other's, first to make the directory, then to crawl in it
+        waiting = pool.submit(create, tmp_path, "second")
+        crawl.config.write_text("first")
+        assert waiting.result(timeout=30) == crawl
+    assert crawl.config.read_text() == "first"
 
 
 def test_versions_are_read_without_opening_anything_for_writing(tmp_path: Path) -> None:

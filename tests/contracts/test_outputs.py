@@ -538,6 +538,10 @@ def test_the_status_code_is_this_visits_and_not_a_remembered_one() -> None:
 
 def test_unchanged_history_says_nothing_of_change() -> None:
     assert rows.row(a_visit())["changed"] is None
+    past = (PastVisit(50.0, Status.FETCHED, changed=True),)
+    visit = a_visit(history=past)
+    visit = msgspec.structs.replace(visit, entry=msgspec.structs.replace(visit.entry, history=past))
+    assert rows.row(visit)["changed"] is None  # it is the visit before that saw a change
 
 
 def test_a_charset_python_does_not_know_is_read_as_utf_8() -> None:
@@ -653,6 +657,16 @@ def test_events_may_come_before_open_and_after_close(tmp_path: Path) -> None:
 
     asyncio.run(run())
     assert [event["event"] for event in crawllog.events(tmp_path)] == ["start", "opened", "end"]
+
+
+async def test_a_closed_log_holds_no_file(tmp_path: Path) -> None:
+    log = a_log(tmp_path)
+    await log.open(None)
+    await log.close()
+    log.note("end", 2.0)
+    log.path.rename(tmp_path / "taken away")
+    log.note("late", 3.0)
+    assert [event["event"] for event in crawllog.events(tmp_path)] == ["late"]
 
 
 def test_a_story_is_read_backwards_from_its_place(tmp_path: Path) -> None:

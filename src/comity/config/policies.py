@@ -1,0 +1,127 @@
+"""From options to the small policies that the decisions take.
+
+Invariant: an option that has an effect has it through exactly one function here, and a combination that no decision
+could follow is refused before anything starts (`check`). Complaints are ValueErrors whose text begins with the dotted
+name of the option to change, so that the reader of the file can be shown its line.
+
+Refuses to know files and flags; and it reads no option twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from comity import politeness, robots, scope
+from comity.config.options import Host, Settings
+from comity.outputs import rows
+from comity.url import CleanUps, InvalidUrl, Url, host_key, parse
+
+PER_IP = (
+    'politeness.per = "ip" is not built yet: a host row remembers its last address, but one clock for all hosts of an '
+    "address has to hold across processes, for which the address must be leased with the first of its hosts; until "
+    'that is built, use "host" or "domain"'
+)
+
+
+def check(settings: Settings) -> None:
+    """Builds every policy once, so that what cannot work is told at the start. Raises ValueError."""
+    if settings.politeness.per == "ip":
+        raise ValueError(PER_IP)
+    if problem := robots.product_token_problem(settings.identity.product):
+        raise ValueError(f"identity.product {settings.identity.product!r} cannot be used: {problem}")
+    clean_ups(settings)
+    scope_of(settings, ())
+    robots_policy(settings)
+    politeness_policy(settings)
+    row_fields(settings)
+    for name, host in settings.hosts.items():
+        _key(settings, name)
+        if host.robots == "ignore" and not host.own:
+            raise ValueError(
+                f'hosts."{name}".robots = "ignore" is for your own sites only: say own = true if this one is yours'
+            )
+        politeness_policy(settings, name)
+
+
+def clean_ups(settings: Settings) -> CleanUps:
+    chosen = settings.urls
+    return CleanUps(
+        drop_query_params=chosen.drop_query_params,
+        sort_query=chosen.sort_query,
+        drop_empty_query=chosen.drop_empty_query,
+        collapse_slashes=chosen.collapse_slashes,
+    )
+
+
+def scope_of(settings: Settings, seeds: Iterable[Url]) -> scope.Scope:
+    chosen = settings.scope
+    return scope.from_seeds(
+        chosen.mode,
+        seeds,
+        include=chosen.include,
+        exclude=chosen.exclude,
+        max_depth=chosen.max_depth,
+        max_hops=chosen.max_hops,
+        max_url_length=chosen.max_url_length,
+        max_repeats=chosen.max_repeats,
+        max_segments=chosen.max_segments,
+        max_pages_per_host=chosen.max_pages_per_host,
+        by_domain=settings.politeness.per == "domain",
+    )
+
+
+def robots_policy(settings: Settings) -> robots.Policy:
+    chosen = settings.robots
+    return robots.Policy(
+        forbidden=chosen.forbidden,
+        client_error=chosen.client_error,
+        min_age_s=chosen.min_age_s,
+        max_age_s=chosen.max_age_s,
+        retry_first_s=chosen.retry_first_s,
+        retry_max_s=chosen.retry_max_s,
+        copy_limit_s=chosen.copy_limit_s,
+        max_redirects=chosen.max_redirects,
+        max_bytes=chosen.max_bytes,
+    )
+
+
+def politeness_policy(settings: Settings, host: str | None = None) -> politeness.Policy:
+    """`host`: a host key; None for hosts without settings of their own."""
+    chosen, own = settings.politeness, host_settings(settings, host)
+    return politeness.Policy(
+        delay_s=chosen.delay_s if own.delay_s is None else own.delay_s,
+        min_delay_s=chosen.min_delay_s,
+        response_factor=chosen.response_factor,
+        crawl_delay_limit_s=chosen.crawl_delay_limit_s,
+        on_long_delay=chosen.on_long_delay,
+        retry_after_limit_s=chosen.retry_after_limit_s,
+        host_backoff=chosen.host_backoff,
+        in_flight=own.in_flight,
+    )
+
+
+def host_settings(settings: Settings, host: str | None) -> Host:
+    """What was said about a host (by its host key); the defaults if nothing was."""
+    for name, said in settings.hosts.items():
+        if host is not None and _key(settings, name) == host:
+            return said
+    return Host()
+
+
+def row_fields(settings: Settings) -> rows.Fields:
+    chosen = settings.outputs.jsonl
+    try:
+        return rows.Fields(chosen.body, frozenset(chosen.drop_fields), frozenset(chosen.mask))
+    except ValueError as error:
+        raise ValueError(f"outputs.jsonl.drop_fields: {error}") from error
+
+
+def _key(settings: Settings, name: str) -> str:
+    """The host key that a section ``[hosts."name"]`` speaks of."""
+    try:
+        url = parse(f"https://{name}/")
+    except InvalidUrl as error:
+        raise ValueError(f'hosts."{name}" is not a host name: {error}') from error
+    if url.target != "/" or url.port != 443 or url.had_credentials:
+        raise ValueError(f'hosts."{name}" is not a host name: write it without scheme, port and path')
+    return host_key(url.host, "domain" if settings.politeness.per == "domain" else "host")
