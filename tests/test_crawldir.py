@@ -7,7 +7,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -122,13 +121,18 @@ def test_of_many_that_make_it_at_once_one_wins_and_all_open_the_same(tmp_path: P
     assert CrawlDir(root).seeds.read_text() == CrawlDir(root).config.read_text() == said.pop().strip()
 
 
-def test_a_crawl_that_another_made_and_runs_already_holds_nobody_up(tmp_path: Path) -> None:
+@pytest.mark.timeout(20)
+def test_a_crawl_that_another_made_and_runs_already_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     crawl = CrawlDir(tmp_path)
-    with crawl.lock.open("w") as lock, ThreadPoolExecutor() as pool:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # the other's, first to make the directory, then to crawl in it
-        waiting = pool.submit(create, tmp_path, "second")
+
+    def taken(*_: object) -> None:  # by the other, first to make the directory, then for as long as it crawls
         crawl.config.write_text("first")
-        assert waiting.result(timeout=30) == crawl
+        raise BlockingIOError
+
+    monkeypatch.setattr(fcntl, "flock", taken)
+    assert create(tmp_path, "second") == crawl
     assert crawl.config.read_text() == "first"
 
 
