@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comity.seeds import Seeds, SeedsUnreadable, read
+from comity.seeds import Seeds, SeedsUnreadable, append, read
 from comity.url import CleanUps
 
 
@@ -163,6 +163,17 @@ def test_a_damaged_gzip_is_one_clear_line(tmp_path: Path, cut: int) -> None:
     (tmp_path / "s.gz").write_bytes(gzip.compress(b"https://a.example/\n" * 50)[:-cut] + b"\xff")
     with pytest.raises(SeedsUnreadable, match=r"cannot read the seeds in .*s\.gz: "):
         read(files=[tmp_path / "s.gz"])
+
+
+@pytest.mark.parametrize("old", [None, "", "https://a.example/\n", "https://a.example/", "https://a.example/\r\n"])
+def test_seeds_added_later_are_kept_once(tmp_path: Path, old: str | None) -> None:
+    file = tmp_path / "seeds.txt"
+    if old is not None:
+        file.write_text(old, newline="")
+    for _ in range(2):
+        append(file, ["https://a.example/", "https://b.example/\tx=1", "https://b.example/\tx=1"])
+    assert hrefs(read(files=[file])) == ["https://a.example/", "https://b.example/"]
+    assert read(files=[file]).repeats == 0
 
 
 @pytest.mark.parametrize(

@@ -162,6 +162,13 @@ class Robots(msgspec.Struct, frozen=True, kw_only=True):
     max_redirects: Annotated[Count, about("redirects followed to find it", "RFC 9309 2.3.1.2: at least five")] = 5
     max_bytes: Annotated[Bytes, about("how much of it is read", "RFC 9309 2.5: at least 500 KiB")] = 524_288
     follow_sitemaps: Annotated[bool, about("the sitemaps it names are visited too")] = True
+    judge_links: Annotated[
+        bool,
+        about(
+            "links to sites whose rules are at hand are judged when found",
+            "saves a row that could never be fetched; every URL is judged again before it is asked for",
+        ),
+    ] = True
     reopen: Annotated[
         bool, about("URLs that it refused are judged again when its rules change", "a rule taken back is an invitation")
     ] = True
@@ -345,7 +352,7 @@ PROFILES: dict[str, dict[str, dict[str, Any]]] = {
     "comity": {},
     "stormcrawler": {
         "politeness": {"crawl_delay_limit_s": 30.0, "on_long_delay": "refuse"},
-        "robots": {"reopen": False, "follow_sitemaps": False},
+        "robots": {"judge_links": False, "reopen": False, "follow_sitemaps": False},
         "lifecycle": {"min_error_span_s": 0.0, "trust_freshness": False},
     },
 }

@@ -35,7 +35,7 @@ def check(settings: Settings) -> None:
     politeness_policy(settings)
     row_fields(settings)
     for name, host in settings.hosts.items():
-        _key(settings, name)
+        key_of(settings, name)
         if host.robots == "ignore" and not host.own:
             raise ValueError(
                 f'hosts."{name}".robots = "ignore" is for your own sites only: say own = true if this one is yours'
@@ -103,20 +103,12 @@ def politeness_policy(settings: Settings, host: str | None = None) -> politeness
 def host_settings(settings: Settings, host: str | None) -> Host:
     """What was said about a host (by its host key); the defaults if nothing was."""
     for name, said in settings.hosts.items():
-        if host is not None and _key(settings, name) == host:
+        if host is not None and key_of(settings, name) == host:
             return said
     return Host()
 
 
-def row_fields(settings: Settings) -> rows.Fields:
-    chosen = settings.outputs.jsonl
-    try:
-        return rows.Fields(chosen.body, frozenset(chosen.drop_fields), frozenset(chosen.mask))
-    except ValueError as error:
-        raise ValueError(f"outputs.jsonl.drop_fields: {error}") from error
-
-
-def _key(settings: Settings, name: str) -> str:
+def key_of(settings: Settings, name: str) -> str:
     """The host key that a section ``[hosts."name"]`` speaks of."""
     try:
         url = parse(f"https://{name}/")
@@ -125,3 +117,11 @@ def _key(settings: Settings, name: str) -> str:
     if url.target != "/" or url.port != 443 or url.had_credentials:
         raise ValueError(f'hosts."{name}" is not a host name: write it without scheme, port and path')
     return host_key(url.host, "domain" if settings.politeness.per == "domain" else "host")
+
+
+def row_fields(settings: Settings) -> rows.Fields:
+    chosen = settings.outputs.jsonl
+    try:
+        return rows.Fields(chosen.body, frozenset(chosen.drop_fields), frozenset(chosen.mask))
+    except ValueError as error:
+        raise ValueError(f"outputs.jsonl.drop_fields: {error}") from error

@@ -82,7 +82,7 @@ def changes(settings: Settings) -> Table:
     return table
 
 
-def defaults(profile: str) -> Settings:
+def defaults(profile: str = "comity") -> Settings:
     """The settings of a profile when nothing is said."""
     settings: Settings = _build(Settings, {"profile": profile, **PROFILES[profile]}, ())
     return settings
