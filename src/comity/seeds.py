@@ -92,6 +92,17 @@ def read(
     return Seeds(tuple(seeds.values()), tuple(problems), tuple(notes), repeats)
 
 
+def append(path: Path, lines: Iterable[str]) -> None:
+    """Adds lines to a seeds file, those left out that stand there already. Raises OSError."""
+    text = path.read_text(encoding="utf-8", errors="surrogateescape") if path.exists() else ""
+    known = set(text.splitlines())
+    new = [line for line in dict.fromkeys(lines) if line not in known]
+    if new:
+        with path.open("a", encoding="utf-8", errors="surrogateescape") as file:
+            file.write("" if not text or text.endswith("\n") else "\n")
+            file.writelines(f"{line}\n" for line in new)
+
+
 def _lines(arguments: Iterable[str], files: Sequence[str | Path], stdin: BinaryIO | None) -> Iterator[tuple[str, str]]:
     for argument in arguments:
         yield ARGUMENT, argument
