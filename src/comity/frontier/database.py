@@ -64,7 +64,7 @@ class Database:
     ) -> None:
         self.path = path
         self._lock = None if read_only else WriterLock(f"{path}-writer")
-        self.connection = _connect(path, read_only=read_only)
+        self.connection = _connect_reader(path) if read_only else _connect(path, "rw")
         self.run = self.connection.execute
         self.run(f"pragma cache_size = -{CACHE_KB}")
         if not read_only:
@@ -117,7 +117,7 @@ def prepare(path: Path) -> None:
         lock = WriterLock(f"{path}-writer")
     except OSError as error:
         raise StoreFailed(str(path), f"it cannot be written ({error.strerror})") from error
-    with lock, contextlib.closing(_connect(path, create=True)) as connection:
+    with lock, contextlib.closing(_connect(path, "rwc")) as connection:
         found = version(connection, path)
         if found == SCHEMA_VERSION:
             return
@@ -147,8 +147,7 @@ def version(connection: sqlite3.Connection, path: Path) -> int:
     return found
 
 
-def _connect(path: Path, *, read_only: bool = False, create: bool = False) -> sqlite3.Connection:
-    mode = "ro" if read_only else "rwc" if create else "rw"
+def _connect(path: Path, mode: str) -> sqlite3.Connection:
     return sqlite3.connect(
         f"{path.absolute().as_uri()}?mode={mode}",
         uri=True,
@@ -156,6 +155,22 @@ def _connect(path: Path, *, read_only: bool = False, create: bool = False) -> sq
         isolation_level=None,
         cached_statements=256,
     )
+
+
+def _connect_reader(path: Path) -> sqlite3.Connection:
+    """A connection that cannot write. On a medium where nobody can, SQLite must be told that the file never changes,
+    for it cannot make the shared memory by which readers and writers see each other."""
+    connection = _connect(path, "ro")
+    try:
+        connection.execute("select count(*) from sqlite_schema").fetchone()
+    except sqlite3.OperationalError as error:
+        connection.close()
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            raise
+        if Path(f"{path}-wal").exists():
+            raise
+        return _connect(path, "ro&immutable=1")
+    return connection
 
 
 def failure(path: Path, error: sqlite3.Error) -> StoreFailed:

@@ -35,6 +35,10 @@ class SeenCache:
         self._facts = array("H", bytes(2 * size))  # depth << 2 | is_feed << 1 | is_sitemap
         self._mask = size - 2  # of the first seat of a pair
 
+    @property
+    def size_bytes(self) -> int:
+        return len(self._words) * self._words.itemsize + len(self._facts) * self._facts.itemsize
+
     def knows(self, key: str, depth: int, is_sitemap: bool = False, is_feed: bool = False) -> bool:
         """Does the store have this key with at most this depth and at least these flags?"""
         word = xxhash.xxh3_64_intdigest(key.encode()) or 1

@@ -64,9 +64,6 @@ select state from host where id = ?;
 -- name: host_page
 select id, key, next_due, state from host where id > ?1 order by id limit ?2;
 
--- name: host_count (small)
-select count(*) from host;
-
 -- name: host_held
 select key, state, not_before from host where not_before > ?1 and not_before > 0 order by not_before, id limit ?2;
 
