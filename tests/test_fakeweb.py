@@ -505,7 +505,7 @@ async def test_the_listed_site_is_the_table_of_field_notes_P10(fakeweb: StartWeb
     web = await fakeweb(lambda port: [fixtures.listed(port)])
     host = fixtures.LISTED_HOST
     async with client(web) as c:
-        assert (await c.get(host, "/")).headers["location"] == "/p/1"
+        assert [(await c.get(host, path)).headers["location"] for path in ("/", "/home")] == ["/home", "/p/1"]
         rules = (await c.get(host, "/robots.txt")).body.decode()
         assert f"Sitemap: {web.url(host, '/sitemap.xml')}" in rules
         assert "Crawl-delay: 1\n" in rules
