@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from comity import metadata, politeness, profiles, recrawl, robots, scope, url
 from comity.config import (
     PROFILES,
     ConfigError,
@@ -28,6 +30,8 @@ from comity.config import (
 )
 from comity.config.reading import line_of
 from comity.config.writing import value_of
+from comity.model import Cause
+from comity.outputs import rows
 from comity.url import parse
 
 ROOT = Path(__file__).parent.parent
@@ -74,7 +78,7 @@ def test_every_option_is_described_and_named_after_its_unit(path: tuple[str, ...
     assert meta.description[-1] != "."
     if info.default is None:
         assert meta.extra["like"] is not None, "an option that is not set needs an example"
-    if isinstance(info.default, float) and not path[-1].endswith("_factor"):
+    if isinstance(info.default, float) and not path[-1].endswith(("_factor", "_growth")):
         assert path[-1].endswith("_s"), "a duration is called ..._s"
 
 
@@ -372,14 +376,40 @@ def test_by_domain_a_host_speaks_for_its_domain() -> None:
     assert policies.scope_of(read, [parse("https://www.own.example/")]).by_domain
 
 
-def test_unset_settings_are_the_policies_own_defaults() -> None:
+@pytest.mark.parametrize("name", PROFILES)
+def test_unset_settings_are_the_policies_own_defaults(name: str) -> None:
     """Nothing is decided twice: the defaults written here are those of the decisions."""
-    from comity import politeness, robots, scope, url
-    from comity.outputs import rows
-
-    ours = Settings()
-    assert policies.politeness_policy(ours) == politeness.Policy()
+    ours = defaults(name)
     assert policies.robots_policy(ours) == robots.Policy()
-    assert policies.scope_of(ours, ()) == scope.from_seeds("domain", ())
     assert policies.clean_ups(ours) == url.NONE
     assert policies.row_fields(ours) == rows.ALL
+    assert policies.metadata_policy(ours) == metadata.Policy()
+    assert policies.profile(ours, once=False) == profiles.PROFILES[name]
+    schedule, theirs = policies.schedule(ours), recrawl.SCHEDULES[name]
+    for cause in Cause:
+        assert schedule.error_s.get(cause, schedule.error_other_s) == theirs.error_s.get(cause, theirs.error_other_s)
+    assert dataclasses.replace(schedule, error_s=theirs.error_s) == theirs
+    if name == "comity":
+        assert policies.politeness_policy(ours) == politeness.Policy()
+        assert policies.scope_of(ours, ()) == scope.from_seeds("domain", ())
+
+
+def test_an_error_row_lasts_a_day_in_a_run_and_no_time_in_a_single_crawl_unless_told() -> None:
+    assert policies.profile(Settings(), once=False).min_error_span_s == 86_400
+    assert policies.profile(Settings(), once=True).min_error_span_s == 0
+    told = loads("[lifecycle]\nmin_error_span_s = '1h'\n")
+    assert policies.profile(told, once=True).min_error_span_s == 3600
+
+
+def test_redirects_without_a_limit_have_none_anywhere() -> None:
+    read = loads("[lifecycle]\nredirect_loops = false\n")
+    assert policies.profile(read, once=True).max_hops is None
+    assert policies.scope_of(read, ()).max_hops > 10**9
+
+
+def test_never_is_a_word() -> None:
+    read = loads('[recrawl]\nfetched_s = "never"\nerror_robots_s = "30d"\n')
+    assert policies.schedule(read).fetched_s is None
+    assert policies.schedule(read).error_s[Cause.ROBOTS] == 30 * 86_400
+    assert 'fetched_s = "nevr": expected seconds (a number' in refused('[recrawl]\nfetched_s = "nevr"\n')
+    assert 'or "never"; did you mean never?' in refused('[recrawl]\nfetched_s = "nevr"\n')

@@ -21,6 +21,8 @@ Bytes: TypeAlias = Annotated[int, Meta(ge=1)]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Positive: TypeAlias = Annotated[int, Meta(ge=1)]
 Texts: TypeAlias = tuple[str, ...]
+Codes: TypeAlias = tuple[Annotated[int, Meta(ge=100, le=999)], ...]
+Interval: TypeAlias = Seconds | Literal["never"]
 
 
 def about(what: str, why: str = "", *, like: Any = None, **limits: Any) -> Meta:
@@ -247,27 +249,75 @@ class Parse(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Lifecycle(msgspec.Struct, frozen=True, kw_only=True):
-    """When an error is given up, and when it is tried again."""
+    """What an answer makes of a URL: when an error is tried again, when it is given up."""
 
-    max_fetch_errors: Annotated[Positive, about("failed visits in a row before the URL is given up (ERROR)")] = 3
+    success: Annotated[Codes, about("codes of a page; any other 2xx is an error")] = (200, 201, 203, 204, 205, 206)
+    gone: Annotated[Codes, about("codes that end a URL at once", "they say so themselves")] = (410,)
+    max_fetch_errors: Annotated[Positive, about("errors in a row that end a URL (ERROR)")] = 3
     min_error_span_s: Annotated[
         Seconds | None,
         about(
-            "and the row must be at least so long; unless given, 1d in `comity run` and 0 in `comity crawl`",
+            "and so long must the row have lasted; unless given, 1d in `comity run` and 0 in `comity crawl`",
             "an evening's outage must not kill a site",
             like=86_400.0,
         ),
     ] = None
-    retry_base_s: Annotated[Seconds, about("the pause after the first failed visit")] = 30.0
-    retry_factor: Annotated[float, about("each further pause is so many times longer", ge=1)] = 4.0
-    retry_max_s: Annotated[Seconds, about("the longest pause")] = 21_600.0
+    retry_base_s: Annotated[Seconds, about("the wait after the first error")] = 30.0
+    retry_factor: Annotated[float, about("each further wait is so many times longer", ge=1)] = 4.0
+    retry_max_s: Annotated[Seconds, about("the longest wait")] = 21_600.0
+    jitter: Annotated[
+        bool,
+        about("waits are shortened by chance, to a half at most", "what failed together must not come back together"),
+    ] = True
+    recount_after_error: Annotated[
+        bool, about("a URL that was ended and is looked at again has all its errors before it once more")
+    ] = False
+    host_answers: Annotated[
+        bool, about("429, and 503 with Retry-After, are the host's answer and say nothing about the page")
+    ] = True
+    forgive_ours: Annotated[bool, about("failures of our own machine or of a proxy count for no URL")] = True
+    refuse_forbidden: Annotated[
+        bool, about("a forbidden address or port ends a URL at once", "asking again would not make it allowed")
+    ] = True
+    conditional_304: Annotated[bool, about("a 304 that was not asked for is an error", "it stands for no body")] = True
+    redirect_needs_target: Annotated[bool, about("a redirect that names nothing to be asked for is an error")] = True
+    redirect_loops: Annotated[
+        bool,
+        about("more than scope.max_hops redirects in a row, or one back into its chain, end a URL; false: no limit"),
+    ] = True
+    redirect_adds_depth: Annotated[bool, about("a redirect's target is one link deeper")] = False
+    refresh_redirects: Annotated[
+        bool, about("a meta refresh makes its page a redirection; else its target is a link like others")
+    ] = False
+    unreadable_ends: Annotated[
+        bool, about("a page that cannot be read as what it claims to be ends in ERROR; else that is noted")
+    ] = False
     trust_freshness: Annotated[
         bool, about("a page that is still fresh by its own word (Cache-Control, Expires) is not asked for")
     ] = True
 
 
 class Recrawl(msgspec.Struct, frozen=True, kw_only=True):
-    """How long until the next visit. A negative number is not a duration: use "never"."""
+    """How long until the next visit, by what the URL has become."""
+
+    fetched_s: Annotated[Interval, about("after a good visit")] = 86_400.0
+    redirection_s: Annotated[Interval, about("after a redirect")] = 86_400.0
+    error_gone_s: Annotated[Interval, about("after ERROR/gone, the first time", "some come back")] = 2_592_000.0
+    error_scope_s: Annotated[Interval, about("after ERROR/scope", "judged by your own options, no request")] = (
+        2_592_000.0
+    )
+    error_budget_s: Annotated[Interval, about("after ERROR/budget")] = 2_592_000.0
+    error_robots_s: Annotated[Interval, about("after ERROR/robots", "judged again when the rules change")] = "never"
+    error_malformed_s: Annotated[Interval, about("after ERROR/malformed", "no waiting mends it")] = "never"
+    error_other_s: Annotated[
+        Interval, about("after any other ERROR", "an outage must not take a URL away for ever")
+    ] = 604_800.0
+    error_growth: Annotated[
+        float, about("each further ERROR waits so many times longer", "most of what is dead stays dead", ge=1, le=100)
+    ] = 2.0
+    error_max_s: Annotated[Seconds, about("the longest such wait")] = 7_776_000.0
+    fresh_min_s: Annotated[Seconds, about("a page still fresh by its own word is looked at no sooner")] = 60.0
+    fresh_max_s: Annotated[Seconds, about("and no later", "what claims to be good for a year changes too")] = 604_800.0
 
 
 class Metadata(msgspec.Struct, frozen=True, kw_only=True):
@@ -353,7 +403,33 @@ PROFILES: dict[str, dict[str, dict[str, Any]]] = {
     "stormcrawler": {
         "politeness": {"crawl_delay_limit_s": 30.0, "on_long_delay": "refuse"},
         "robots": {"judge_links": False, "reopen": False, "follow_sitemaps": False},
-        "lifecycle": {"min_error_span_s": 0.0, "trust_freshness": False},
+        "lifecycle": {
+            "success": (200,),
+            "gone": (),
+            "min_error_span_s": 0.0,
+            "retry_base_s": 7200.0,
+            "retry_factor": 1.0,
+            "retry_max_s": 7200.0,
+            "jitter": False,
+            "recount_after_error": True,
+            "host_answers": False,
+            "forgive_ours": False,
+            "refuse_forbidden": False,
+            "conditional_304": False,
+            "redirect_needs_target": False,
+            "redirect_loops": False,
+            "redirect_adds_depth": True,
+            "refresh_redirects": True,
+            "unreadable_ends": True,
+            "trust_freshness": False,
+        },
+        "recrawl": {
+            "error_gone_s": "never",
+            "error_scope_s": "never",
+            "error_budget_s": "never",
+            "error_other_s": "never",
+            "error_growth": 1.0,
+        },
     },
 }
 """What a profile's defaults are where they differ from those above."""

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from comity import politeness, robots, scope
-from comity.config.options import Host, Settings
+from comity import metadata, politeness, recrawl, robots, scope
+from comity.config.options import Host, Interval, Settings
+from comity.model import Cause
 from comity.outputs import rows
+from comity.profiles import Profile
 from comity.url import CleanUps, InvalidUrl, Url, host_key, parse
 
 PER_IP = (
@@ -21,6 +23,10 @@ PER_IP = (
     "address has to hold across processes, for which the address must be leased with the first of its hosts; until "
     'that is built, use "host" or "domain"'
 )
+
+
+NO_LIMIT = 2**31
+DAY_S = 86_400.0
 
 
 def check(settings: Settings) -> None:
@@ -34,6 +40,9 @@ def check(settings: Settings) -> None:
     robots_policy(settings)
     politeness_policy(settings)
     row_fields(settings)
+    profile(settings, once=False)
+    schedule(settings)
+    metadata_policy(settings)
     for name, host in settings.hosts.items():
         key_of(settings, name)
         if host.robots == "ignore" and not host.own:
@@ -61,7 +70,7 @@ def scope_of(settings: Settings, seeds: Iterable[Url]) -> scope.Scope:
         include=chosen.include,
         exclude=chosen.exclude,
         max_depth=chosen.max_depth,
-        max_hops=chosen.max_hops,
+        max_hops=chosen.max_hops if settings.lifecycle.redirect_loops else NO_LIMIT,
         max_url_length=chosen.max_url_length,
         max_repeats=chosen.max_repeats,
         max_segments=chosen.max_segments,
@@ -125,3 +134,62 @@ def row_fields(settings: Settings) -> rows.Fields:
         return rows.Fields(chosen.body, frozenset(chosen.drop_fields), frozenset(chosen.mask))
     except ValueError as error:
         raise ValueError(f"outputs.jsonl.drop_fields: {error}") from error
+
+
+def profile(settings: Settings, *, once: bool) -> Profile:
+    """`once`: for a crawl that visits every URL once and ends."""
+    chosen = settings.lifecycle
+    span_s = chosen.min_error_span_s
+    if span_s is None:
+        span_s = 0.0 if once else DAY_S
+    return Profile(
+        name=settings.profile,
+        success=frozenset(chosen.success),
+        gone=frozenset(chosen.gone),
+        max_fetch_errors=chosen.max_fetch_errors,
+        min_error_span_s=span_s,
+        retry_base_s=chosen.retry_base_s,
+        retry_factor=chosen.retry_factor,
+        retry_max_s=chosen.retry_max_s,
+        jitter=chosen.jitter,
+        recount_after_error=chosen.recount_after_error,
+        host_answers=chosen.host_answers,
+        forgive_ours=chosen.forgive_ours,
+        refuse_forbidden=chosen.refuse_forbidden,
+        conditional_304=chosen.conditional_304,
+        redirect_needs_target=chosen.redirect_needs_target,
+        max_hops=settings.scope.max_hops if chosen.redirect_loops else None,
+        redirect_adds_depth=chosen.redirect_adds_depth,
+        refresh_redirects=chosen.refresh_redirects,
+        unreadable_ends=chosen.unreadable_ends,
+    )
+
+
+def schedule(settings: Settings) -> recrawl.Schedule:
+    chosen = settings.recrawl
+    causes = {
+        Cause.GONE: chosen.error_gone_s,
+        Cause.SCOPE: chosen.error_scope_s,
+        Cause.BUDGET: chosen.error_budget_s,
+        Cause.ROBOTS: chosen.error_robots_s,
+        Cause.MALFORMED: chosen.error_malformed_s,
+    }
+    return recrawl.Schedule(
+        fetched_s=_wait_s(chosen.fetched_s),
+        redirection_s=_wait_s(chosen.redirection_s),
+        error_s={cause: _wait_s(interval) for cause, interval in causes.items()},
+        error_other_s=_wait_s(chosen.error_other_s),
+        error_growth=chosen.error_growth,
+        error_max_s=chosen.error_max_s,
+        fresh_min_s=chosen.fresh_min_s,
+        fresh_max_s=chosen.fresh_max_s,
+    )
+
+
+def _wait_s(interval: Interval) -> float | None:
+    return None if interval == "never" else interval
+
+
+def metadata_policy(settings: Settings) -> metadata.Policy:
+    chosen = settings.metadata
+    return metadata.Policy(chosen.transfer, chosen.persist, chosen.track_depth, chosen.track_path)

@@ -233,10 +233,11 @@ def _bare(kind: Any) -> tuple[Any, str]:
 
 
 def _choices(kind: Any) -> list[str]:
+    """The words that a type allows, wherever in it they stand."""
     kind, _ = _bare(kind)
-    if get_origin(kind) is tuple:
-        kind, _ = _bare(get_args(kind)[0])
-    return [str(choice) for choice in get_args(kind)] if get_origin(kind) is Literal else []
+    if get_origin(kind) is Literal:
+        return [str(choice) for choice in get_args(kind)]
+    return [choice for part in get_args(kind) if part is not ... for choice in _choices(part)]
 
 
 def show(value: Any) -> str:
