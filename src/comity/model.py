@@ -234,6 +234,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     metadata: Metadata = {}
     history: tuple[PastVisit, ...] = ()  # the last eight, oldest first
     place: str | None = None  # of its last event in the crawl log
+    size_bytes: int | None = None  # of the last body, decoded: what a 304 saves
+    chain: tuple[str, ...] = ()  # keys of the redirects that led here, oldest first
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):

@@ -185,6 +185,8 @@ EVERYTHING = Entry(
     metadata={"k": ("v", "w"), "empty": ()},
     history=(PastVisit(1.0, Status.FETCHED, None, True, 200, None), PastVisit(2.0, Status.ERROR, Cause.GONE)),
     place="1:2",
+    size_bytes=14,
+    chain=("https://a.example/first", "https://a.example/second"),
 )
 
 

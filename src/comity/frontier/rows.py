@@ -53,6 +53,8 @@ class Tail(msgspec.Struct, frozen=True, gc=False, array_like=True):
     metadata: Metadata = {}
     history: tuple[PastVisit, ...] = ()
     place: str | None = None
+    size_bytes: int | None = None
+    chain: tuple[str, ...] = ()
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -86,6 +88,8 @@ def tail(e: Entry) -> bytes:
             e.metadata,
             e.history,
             e.place,
+            e.size_bytes,
+            e.chain,
         )
     )
 
@@ -126,6 +130,8 @@ def entry(row: Row, host: str) -> Entry:
         t.metadata,
         t.history,
         t.place,
+        t.size_bytes,
+        t.chain,
     )
 
 
