@@ -166,7 +166,8 @@ def advance(
     host_due_at: float | None = None,
 ) -> Advance:
     """What an entry becomes by an attempt that ended at `now`. `jitter` in [0, 1). `host_due_at`: when the host may be
-    asked again, for answers that are the host's. About 10 µs, besides the SHA-256 of the body. Nothing is raised."""
+    asked again, for answers that are the host's. Raises nothing. Measured: 7 µs; for a page 20, most of them for reading
+    its freshness, and the SHA-256 of the body."""
     event, failure = event_of(entry, outcome, found, profile)
     row = transition(entry.status, event, _condition(entry, event, failure, profile, now))
     if isinstance(outcome, StillFresh):
