@@ -150,6 +150,17 @@ class Sink(Protocol):
     async def close(self) -> None: ...
 
 
+class Seen(Protocol):
+    """Which links the store has acknowledged. It may forget, it never errs the other way: a link that would improve
+    its entry (smaller depth, new flags) is not "known"."""
+
+    def knows(self, key: str, depth: int, is_sitemap: bool = False, is_feed: bool = False) -> bool: ...
+
+    def learn(self, entries: Sequence[Entry]) -> None:
+        """Only after the commit that stored them."""
+        ...
+
+
 class Journal(Protocol):
     """The crawl log, as the engine writes it: an event before every request, another before every settle. Plain calls:
     one write(2) each. Every call returns the place of the event written, to be named by the URL's next one."""

@@ -1,0 +1,490 @@
+"""The crawl: claim hosts, visit their URLs, settle what came of it, until there is nothing left or nobody wants more.
+
+`Crawl.visit` is the whole path of one URL and fits on one screen. Around it there is one coroutine per claimed host
+(`serve`): politeness is the shape of the program, since a host's visits follow one another and a host is claimed by
+one worker at a time. `claim` keeps as many hosts at work as there is room for. Everything else belongs to the
+decisions (layer 1), to `comity.hosts` (robots, clock, slot) and to `comity.settling` (outputs before settle).
+
+Invariants:
+
+* an entry is handed out again only when its visit is settled, so no URL is asked twice at once;
+* a host's coroutine holds no body, tree or visit while it waits: `visit` hands them to the desk and lets go;
+* an entry that cannot be asked now is simply not settled: the store never marked it, so nothing is lost by stopping
+  here, at any moment.
+
+Stopping. `stop` (the first Ctrl-C) lets requests in flight end, and only them; hosts that wait are given back at once.
+`halt` (the second) cancels those requests too: their visits are not settled and will be made again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from comity import lifecycle, metadata, parse, politeness, profiles, recrawl, scope
+from comity.hosts import Host, Hosts, Stopping, Store, Wait
+from comity.model import (
+    Cause,
+    Change,
+    Claim,
+    Entry,
+    Found,
+    HttpError,
+    Link,
+    LinkKind,
+    Outcome,
+    Page,
+    Redirect,
+    Refused,
+    Request,
+    RobotsFile,
+    Settlement,
+    Status,
+    StillFresh,
+    Visit,
+)
+from comity.ports import Clock, Journal, Seen
+from comity.settling import Desk, Enough
+from comity.tally import Tally
+from comity.url import NONE, CleanUps, InvalidUrl, Url, host_key
+from comity.url import parse as parse_url
+
+GIVE_BACK_S = 5.0
+"""A host on hold for longer than this is given back instead of kept waiting: its claim costs memory and a place."""
+
+CLAIM_AT_ONCE = 200
+"""Hosts asked for in one claim (45-170 µs each: more would hold the store for too long)."""
+
+POLL_S = 1.0
+"""How often a worker looks for ready hosts that nobody told it of (another process may have added them)."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The settings, dissolved into the small policies that the decisions take."""
+
+    worker: str
+    token: str
+    scope: scope.Scope
+    profile: profiles.Profile
+    schedule: recrawl.Schedule
+    metadata: metadata.Policy
+    limits: parse.Limits
+    clean: CleanUps = NONE
+    host_per: Literal["host", "domain"] = "host"
+    judge_links: bool = True  # links to origins whose rules are at hand are judged when found
+    reopen: bool = True  # refused URLs are judged again when the rules change
+    trust_freshness: bool = True  # an answer fresh by its own word is not asked for again
+    follow_sitemaps: bool = True  # those that robots.txt names
+    max_hosts: int = 10_000
+    per_host: int = 20
+    max_pages: int | None = None  # page requests in this run, in flight included
+    once: bool = True  # every URL once in this run, then end; else for ever
+    patience_s: float = 60.0  # with `once`: wait for what is held or due within this, leave the rest
+    until_at: float | None = None
+
+
+class Crawl:
+    """One worker's crawl, from `run` to its end."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        *,
+        store: Store,
+        hosts: Hosts,
+        desk: Desk,
+        journal: Journal,
+        seen: Seen,
+        clock: Clock,
+        tally: Tally,
+        chance: Callable[[], float],
+    ) -> None:
+        self.plan, self.hosts, self.tally, self.clock = plan, hosts, tally, clock
+        self._store, self._desk, self._journal, self._seen, self._chance = store, desk, journal, seen, chance
+        self._serving: dict[str, asyncio.Task[None]] = {}
+        self._readers = asyncio.Semaphore(2)  # heavy pages parsed at once
+        self._pages_left = plan.max_pages
+        self._began_at = clock.now()
+        self._crowded = False  # more hosts are ready than there is room for
+        self._freed = asyncio.Event()
+        self.why_ended = "nothing is left that is due"
+        self.failure: BaseException | None = None
+
+    async def visit(self, host: Host, entry: Entry) -> Wait | None:
+        """The whole path of one URL. A `Wait` means: not now, and nothing has changed."""
+        at = self.clock.now()
+        found: Found | None = None
+        verdict, wire, waited_s = None, None, 0.0
+        url, outcome = self._refuse(entry, host)
+        if url is not None and outcome is None:
+            decision = await host.admit(url)
+            if isinstance(decision, Wait):
+                return decision
+            verdict = decision.verdict
+            if isinstance(decision, Refused):
+                outcome = decision
+            elif self._is_fresh(entry):
+                outcome = StillFresh(entry.fresh_until_at or at)
+            else:
+                self._spend_a_page()
+                outcome, wire, place = await host.ask(_request(entry), verdict=verdict, previous=entry.place)
+                waited_s = max(0.0, wire.started_at - at)
+                entry = msgspec.structs.replace(entry, place=place)
+                host.state = msgspec.structs.replace(host.state, pages=host.state.pages + 1)
+                found = await self._read(outcome, url, entry)
+        assert outcome is not None
+        now = self.clock.now()
+        step = lifecycle.advance(
+            entry, outcome, found, now=now, jitter=self._chance(), profile=self.plan.profile,
+            schedule=self.plan.schedule, metadata_policy=self.plan.metadata,
+            host_due_at=politeness.next_at(host.state, host.manner.politeness),
+        )  # fmt: skip
+        after = self._file_refusal(step.after, outcome, host, url)
+        discoveries, refused_links = self._sift(entry, after, outcome, found, host, now)
+        visit = Visit(entry, outcome, after, now, found, wire, verdict, discoveries, refused_links, step.deletion,
+                      waited_s)  # fmt: skip
+        after = msgspec.structs.replace(after, place=self._journal.visited(visit))
+        await self._settle(host, visit, Change(entry, after), urgent=_is_throttle(outcome))
+        return None
+
+    async def run(self) -> None:
+        """Crawl until the end that the plan names, or until `stop`. Raises what made the store or a sink fail."""
+        self._began_at = self.clock.now()
+        self._journal.note("start", self._began_at, worker=self.plan.worker)
+        await self._desk.open()
+        desk = asyncio.create_task(self._desk.run(), name="desk")
+        heart = asyncio.create_task(self.hosts.lease.keep(), name="lease")
+        claims = asyncio.create_task(self._claim(), name="claims")
+        try:
+            await asyncio.wait([desk, claims, heart], return_when=asyncio.FIRST_COMPLETED)
+            for task in (desk, claims, heart):
+                if task.done() and not task.cancelled() and task.exception() is not None:
+                    self.failure = self.failure or task.exception()
+            if isinstance(self.failure, Enough):
+                self.stop("the reader has left")
+            elif self.failure is not None:
+                self.halt()
+            await _ended(claims)
+            await self._join()
+            self._desk.close()
+            await _ended(desk)
+            if desk.done() and not desk.cancelled() and desk.exception() is not None:
+                self.failure = self.failure or desk.exception()
+        finally:
+            for task in (heart, claims, desk):
+                task.cancel()
+            await asyncio.gather(heart, claims, desk, return_exceptions=True)
+            if isinstance(self.failure, Enough):
+                self.failure = None
+            await self._leave()
+        if self.failure is not None:
+            raise self.failure
+
+    def stop(self, why: str = "stopped") -> None:
+        """Ask nothing more; let what is in flight end; give back the rest."""
+        if not self.hosts.stopping:
+            self.why_ended = why
+        self.hosts.stopping = True
+        self._freed.set()
+        self._desk.changed.set()
+        for host in self.hosts.claimed.values():
+            for task in host.waiting:
+                task.cancel()
+
+    def halt(self) -> None:
+        """Stop at once, requests in flight included."""
+        self.stop("stopped at once")
+        for task in self._serving.values():
+            task.cancel()
+
+    async def _claim(self) -> None:
+        """Keep hosts at work; return when the crawl has come to its end."""
+        plan, clock = self.plan, self.clock
+        while not self.hosts.stopping and not self._spent:
+            if plan.until_at is not None and clock.now() >= plan.until_at:
+                self.stop("the time given is over")
+                break
+            self._desk.changed.clear()
+            self._freed.clear()
+            await self.hosts.lease.prove()
+            room = plan.max_hosts - len(self._serving)
+            now = clock.now()
+            got = await self._store.claim(plan.worker, now, min(room, CLAIM_AT_ONCE), plan.per_host) if room else None
+            for claim in got.claims if got else ():
+                self._serving[claim.host] = asyncio.create_task(self._serve(claim), name=f"host {claim.host}")
+            if got is not None and len(got.claims) == min(room, CLAIM_AT_ONCE):
+                self._crowded = room <= CLAIM_AT_ONCE
+                continue
+            self._crowded = got is None
+            next_at = got.next_ready_at if got else None
+            if plan.once and not self._serving and not (got and got.claims) and not self._desk.changed.is_set():
+                if next_at is None or next_at > now + plan.patience_s:
+                    return
+            await self._until_something_changes(next_at, now)
+
+    async def _until_something_changes(self, next_at: float | None, now: float) -> None:
+        """Return when a host was given back, something was settled, or the next host is ready."""
+        waits: set[asyncio.Task[object]] = {
+            asyncio.create_task(self._freed.wait()),
+            asyncio.create_task(self._desk.changed.wait()),
+        }
+        if next_at is not None and len(self._serving) < self.plan.max_hosts:
+            waits.add(asyncio.create_task(self.clock.sleep_until(max(next_at, now))))
+        if self.plan.until_at is not None:
+            waits.add(asyncio.create_task(self.clock.sleep_until(self.plan.until_at)))
+        if not self.plan.once:
+            waits.add(asyncio.create_task(self.clock.sleep_until(now + POLL_S, heartbeat=True)))
+        _, left = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in left:
+            wait.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    async def _serve(self, claim: Claim) -> None:
+        """One claimed host's coroutine: its due entries in order, by its clock, until none is due or it must rest."""
+        host = self.hosts.take(claim)
+        entries = deque(claim.entries)
+        under_way: set[asyncio.Task[Wait | None]] = set()
+        waits: list[Wait] = []
+        try:
+            while not self.hosts.stopping and not self._spent and self.failure is None:
+                if host.state.not_before_at > self.clock.now() + GIVE_BACK_S:
+                    break
+                if not entries:
+                    if under_way:
+                        waits += await _all(under_way)
+                    if waits or (self._crowded and len(claim.entries) > 1):
+                        break
+                    entries.extend(await self._desk.refill(msgspec.structs.replace(claim, state=host.state)))
+                    if not entries:
+                        break
+                entry = entries.popleft()
+                if self._seen_in_this_run(entry):
+                    await self._postpone(host, entry)
+                elif host.manner.politeness.in_flight == 1:
+                    if (wait := await self.visit(host, entry)) is not None:
+                        waits.append(wait)
+                else:
+                    under_way.add(asyncio.create_task(self.visit(host, entry)))
+                    if len(under_way) >= host.manner.politeness.in_flight:
+                        waits += await _some(under_way)
+            if under_way:
+                waits += await _all(under_way)
+        except (asyncio.CancelledError, Stopping):
+            pass  # the crawl is ending, which is all that cancels a host
+        except BaseException as error:
+            self.failure = self.failure or error
+            self.stop("something failed")
+        finally:
+            for task in under_way:
+                task.cancel()
+            self._give_back(host, waits)
+
+    def _give_back(self, host: Host, waits: Sequence[Wait]) -> None:
+        state = host.state
+        if waits:
+            soonest = min(waits, key=lambda wait: wait.until_at)
+            if soonest.until_at > state.not_before_at:
+                state = msgspec.structs.replace(state, not_before_at=soonest.until_at, hold_reason=soonest.reason)
+                self._journal.note("hold", self.clock.now(), host=host.key, until=soonest.until_at, why=soonest.reason)
+        self._desk.put_last(
+            Settlement(host.key, host.token, (), self._sitemaps(host), state, (), _drained(host), give_back=True)
+        )
+        self.hosts.leave(host)
+        self._serving.pop(host.key, None)
+        self._freed.set()
+
+    async def _settle(self, host: Host, visit: Visit, change: Change, *, urgent: bool) -> None:
+        discoveries = visit.discoveries + self._sitemaps(host)
+        deletions = (visit.deletion,) if visit.deletion is not None else ()
+        settlement = Settlement(
+            host.key, host.token, (change,), discoveries, host.state, deletions, _drained(host), visits=1
+        )
+        after = msgspec.structs.replace(visit, after=change.after)
+        await self._desk.put(after, settlement, urgent=urgent)
+
+    def _refuse(self, entry: Entry, host: Host) -> tuple[Url | None, Outcome | None]:
+        """What can be said without asking anybody: is it a URL, and is it ours?"""
+        try:
+            url = parse_url(entry.url)
+        except InvalidUrl as error:
+            return None, Refused(Cause.MALFORMED, f"url.{error.reason}")
+        ruling = scope.judge(self.plan.scope, url.href, entry.host, entry.depth, pages_of_host=host.state.pages)
+        if not ruling.keep:
+            cause = Cause.BUDGET if ruling.rule.startswith("scope.budget") else Cause.SCOPE
+            return url, Refused(cause, ruling.rule)
+        return url, None
+
+    def _is_fresh(self, entry: Entry) -> bool:
+        return (
+            self.plan.trust_freshness
+            and entry.status is Status.FETCHED
+            and entry.fresh_until_at is not None
+            and self.clock.now() < entry.fresh_until_at
+        )
+
+    def _spend_a_page(self) -> None:
+        """One page of the run's budget; with none left this visit is given up, those that have theirs go on."""
+        if self._pages_left is not None:
+            if self._pages_left <= 0:
+                self.why_ended = f"{self.plan.max_pages} pages were asked for, as many as allowed"
+                raise Stopping
+            self._pages_left -= 1
+
+    @property
+    def _spent(self) -> bool:
+        return self._pages_left is not None and self._pages_left <= 0
+
+    async def _read(self, outcome: Outcome, url: Url, entry: Entry) -> Found | None:
+        """What is in the page: in the loop if it is small, in a thread if it is not."""
+        if not isinstance(outcome, Page):
+            return None
+        limits, token, now = self.plan.limits, self.plan.token, self.clock.now()
+        if not parse.is_heavy(outcome):
+            return parse.read(outcome, url, limits=limits, token=token, now=now, sitemap=entry.is_sitemap)
+        async with self._readers:
+            with self.clock.busy():
+                return await asyncio.to_thread(
+                    parse.read, outcome, url, limits=limits, token=token, now=now, sitemap=entry.is_sitemap
+                )
+
+    def _sift(
+        self, entry: Entry, after: Entry, outcome: Outcome, found: Found | None, host: Host, now: float
+    ) -> tuple[tuple[Entry, ...], dict[str, int]]:
+        """The links worth keeping as entries, and how many were not, by the rule that said so."""
+        plan = self.plan
+        refused: dict[str, int] = {}
+        kept: list[Entry] = []
+        if isinstance(outcome, Redirect):
+            links = self._redirect_link(outcome)
+        elif found is not None and found.directives.nofollow:
+            links, refused = (), {"directives.nofollow": len(found.links)} if found.links else {}
+        else:
+            links = found.links if found is not None else ()
+        depth = entry.depth + 1
+        for link in links:
+            if link.nofollow:
+                refused["rel.nofollow"] = refused.get("rel.nofollow", 0) + 1
+                continue
+            is_sitemap = link.kind is LinkKind.SITEMAP
+            if link.kind is not LinkKind.REDIRECT and self._seen.knows(link.key, depth, is_sitemap):
+                continue
+            child = lifecycle.discover(entry, link, now=now, profile=plan.profile, metadata_policy=plan.metadata)
+            ruling = scope.judge(plan.scope, link.url, link.host, child.depth, pages_of_host=0)
+            if not ruling.keep:
+                refused[ruling.rule] = refused.get(ruling.rule, 0) + 1
+                continue
+            if plan.judge_links and (said := self.hosts.verdict_at_hand(link)) is not None and not said[0].allowed:
+                refused["robots"] = refused.get("robots", 0) + 1
+                child = lifecycle.refuse_found(child, said[1] if plan.reopen else None)
+            kept.append(child)
+        return tuple(kept), refused
+
+    def _redirect_link(self, outcome: Redirect) -> tuple[Link, ...]:
+        if outcome.target is None:
+            return ()
+        try:
+            url = parse_url(outcome.target, self.plan.clean)
+        except InvalidUrl:
+            return ()
+        return (Link(url.href, url.key, host_key(url.host, self.plan.host_per), LinkKind.REDIRECT),)
+
+    def _file_refusal(self, after: Entry, outcome: Outcome, host: Host, url: Url | None) -> Entry:
+        """A URL refused by robots.txt keeps the digest of the rules that refused it."""
+        if not isinstance(outcome, Refused) or outcome.cause is not Cause.ROBOTS or url is None or not self.plan.reopen:
+            return after
+        state = host.state.robots.get(url.origin)
+        return msgspec.structs.replace(after, rules_digest=state.rules_digest if state else None)
+
+    def _sitemaps(self, host: Host) -> tuple[Entry, ...]:
+        """Sitemaps that a robots.txt just read has named, as discoveries."""
+        named, host.sitemaps = host.sitemaps, []
+        if not self.plan.follow_sitemaps:
+            return ()
+        now = self.clock.now()
+        kept = []
+        for sitemap, robots_url in named:
+            try:
+                url = parse_url(sitemap, self.plan.clean)
+            except InvalidUrl:
+                continue
+            link = Link(url.href, url.key, host_key(url.host, self.plan.host_per), LinkKind.SITEMAP)
+            if scope.judge(self.plan.scope, link.url, link.host, 0, pages_of_host=0).keep:
+                kept.append(lifecycle.sitemap_of_robots(link, robots_url, now=now))
+        return tuple(kept)
+
+    def _seen_in_this_run(self, entry: Entry) -> bool:
+        return (
+            self.plan.once
+            and entry.visited_at is not None
+            and entry.visited_at >= self._began_at
+            and entry.status in (Status.FETCHED, Status.REDIRECTION, Status.ERROR)
+            and entry.rules_digest is None
+            and entry.cause is not Cause.ROBOTS
+        )
+
+    async def _postpone(self, host: Host, entry: Entry) -> None:
+        """A one-shot crawl visits every URL once: one that is due again already is left for the next run."""
+        after = msgspec.structs.replace(entry, due_at=self.clock.now() + self.plan.patience_s + 1.0)
+        await self._desk.put(None, Settlement(host.key, host.token, (Change(entry, after),), state=host.state))
+
+    async def _join(self) -> None:
+        """Wait for the hosts still at work."""
+        while self._serving:
+            await asyncio.wait(list(self._serving.values()))
+
+    async def _leave(self) -> None:
+        """Give everything back and close the sinks, whatever happened before."""
+        if self.failure is None:
+            await self._desk.finish()
+            await self._store.release(self.plan.worker)
+        else:  # the store does not know our last requests: its hosts stay leased, and rest when the lease is ended
+            self.why_ended = f"failed: {self.failure}"
+            await self._desk.close_sinks()
+        self._journal.note("end", self.clock.now(), worker=self.plan.worker, why=self.why_ended)
+
+
+def _request(entry: Entry) -> Request:
+    """Conditional if the last good answer came with validators (RFC 9110 13.1), sent back exactly as received."""
+    return Request(entry.url, etag=entry.etag, last_modified=entry.last_modified)
+
+
+def _is_throttle(outcome: Outcome) -> bool:
+    return isinstance(outcome, HttpError) and outcome.status in (429, 503)
+
+
+def _drained(host: Host) -> tuple[RobotsFile, ...]:
+    files, host.files = tuple(host.files), []
+    return files
+
+
+async def _ended(task: asyncio.Task[None]) -> None:
+    await asyncio.wait([task])
+
+
+async def _some(tasks: set[asyncio.Task[Wait | None]]) -> list[Wait]:
+    done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+    tasks -= done
+    return _waits(done)
+
+
+async def _all(tasks: set[asyncio.Task[Wait | None]]) -> list[Wait]:
+    done, _ = await asyncio.wait(tasks)
+    tasks -= done
+    return _waits(done)
+
+
+def _waits(done: set[asyncio.Task[Wait | None]]) -> list[Wait]:
+    """What the ended visits ask to wait for; one broken off by the end of the crawl asks for nothing."""
+    waits = []
+    for task in done:
+        if task.cancelled() or isinstance(task.exception(), Stopping):
+            continue
+        if (wait := task.result()) is not None:
+            waits.append(wait)
+    return waits

@@ -1,0 +1,437 @@
+"""A claimed host's run state: its robots, its clock, its slot; go, wait until, or refuse.
+
+`Host.ask` is the one wrapper of design: every request of every kind (page, robots.txt, a hop of a robots redirect)
+goes through it, and there is no other way to the network. It holds three things in this order: the host's turn (so
+that starts are spaced however many visits are under way), the host's clock, and one of the crawl's slots. The clock is
+read again after every sleep and once more after the slot is held, because a loop may wake a millisecond early and a
+slot may be long in coming. A lease is proved before each request, not assumed.
+
+`Host.admit` answers for one URL by the rules of its *origin*: it obtains robots.txt when the copy at hand is missing
+or too old, reads the verdict, and says `Go`, `Wait` or refuses. An unreachable robots.txt makes the host wait and
+changes no entry.
+
+A robots.txt may redirect to another host, whose clock must be kept too. If that host is claimed here its own `Host` is
+used; else a *visitor* is: a `Host` without a claim, whose first instant and whose last one go through
+`Frontier.hold`, so that other workers, and a later claim of ours, keep their distance.
+
+This module decides nothing about spacing, rules or retries: `comity.politeness` and `comity.robots` do. It refuses to
+know which frontier, fetcher or log it talks to.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import msgspec
+
+from comity import headers, politeness, robots
+from comity.model import (
+    Access,
+    Cause,
+    Claim,
+    Entry,
+    Failed,
+    Failure,
+    HostState,
+    HttpError,
+    Kind,
+    Link,
+    Outcome,
+    Refused,
+    Request,
+    RobotsFile,
+    RobotsState,
+    Verdict,
+    Wire,
+)
+from comity.ports import Clock, Fetcher, Frontier, Journal, Ledger
+from comity.url import InvalidUrl, Url, host_key, parse
+
+LONGEST_VISIT_WAIT_S = 60.0
+"""A foreign host that may not be asked for longer than this is taken as out of reach for now."""
+
+HEAVY_BYTES = 32 * 1024
+"""A larger robots.txt is parsed and compiled in a thread (512 KiB of wildcards: 105 ms measured)."""
+
+WILD_AT_HAND = 500
+"""With more wildcard rules than this, links are judged when their turn comes only, not 45 at once when found."""
+
+RULES_KEPT = 20_000
+"""Compiled rules kept in memory for hosts not claimed now; some hundred bytes each for an ordinary file."""
+
+
+class Store(Frontier, Ledger, Protocol):
+    """What the engine needs of the store: the frontier's verbs, and robots.txt bodies by digest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How we behave towards one host."""
+
+    politeness: politeness.Policy
+    robots: robots.Policy
+    obey: bool = True  # False only for one's own hosts, by configuration
+
+
+@dataclass(frozen=True, slots=True)
+class Go:
+    verdict: Verdict | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Nothing may be asked of this origin before `until_at`; the host is given back."""
+
+    until_at: float
+    reason: str
+
+
+class Stopping(Exception):
+    """Raised out of a wait when the crawl ends."""
+
+
+class Lease:
+    """How long the store takes our claims for granted, by our own monotonic clock."""
+
+    def __init__(self, store: Frontier, clock: Clock, worker: str, lease_s: float, longest_request_s: float) -> None:
+        self._store, self._clock, self._worker = store, clock, worker
+        self.lease_s = lease_s
+        self._margin_s = longest_request_s
+        self._until_at = float("-inf")
+        self._renewing = asyncio.Lock()
+
+    async def prove(self) -> None:
+        """Return only while a request may be started: it would end before the lease does."""
+        while self._clock.now() > self._until_at - self._margin_s:
+            async with self._renewing:
+                if self._clock.now() > self._until_at - self._margin_s:
+                    await self._renew()
+
+    async def keep(self) -> None:
+        """Renew well before the end, for as long as the task lives."""
+        while True:
+            await self._clock.sleep_until(self._clock.now() + self.lease_s / 3, heartbeat=True)
+            await self._renew()
+
+    async def _renew(self) -> None:
+        asked_at = self._clock.now()
+        await self._store.renew(self._worker, self.lease_s + self._margin_s)
+        self._until_at = asked_at + self.lease_s + self._margin_s
+
+
+class Hosts:
+    """All hosts this worker holds or is visiting, and what they share: fetcher, slots, rules, lease."""
+
+    def __init__(
+        self,
+        *,
+        store: Store,
+        fetcher: Fetcher,
+        clock: Clock,
+        journal: Journal,
+        lease: Lease,
+        token: str,
+        manner: Callable[[str], Manner],
+        in_flight: int,
+        chance: Callable[[], float],
+        host_per: Literal["host", "domain"] = "host",
+    ) -> None:
+        self.store, self.fetcher, self.clock, self.journal, self.lease = store, fetcher, clock, journal, lease
+        self.token, self.manner, self.chance = token, manner, chance
+        self.slots = asyncio.Semaphore(in_flight)
+        self.per = host_per
+        self.claimed: dict[str, Host] = {}
+        self.requests = 0
+        self.stopping = False
+        self._visitors: dict[str, Host] = {}
+        self._rules: OrderedDict[str, robots.Rules] = OrderedDict()
+
+    def take(self, claim: Claim) -> Host:
+        """The run state of a host just claimed; a visit still under way there keeps its clock."""
+        visitor = self._visitors.pop(claim.host, None)
+        host = visitor or Host(self, claim.host, claim.state)
+        if visitor is not None:
+            later = max(claim.state.next_at, visitor.state.next_at)
+            in_flight = visitor.state.in_flight
+            host.state = msgspec.structs.replace(claim.state, next_at=later, in_flight=in_flight)
+        elif claim.state.in_flight:
+            host.state = msgspec.structs.replace(claim.state, in_flight=0)  # a crash forgets nothing else
+        host.token = claim.token
+        self.claimed[claim.host] = host
+        return host
+
+    def leave(self, host: Host) -> None:
+        self.claimed.pop(host.key, None)
+
+    def verdict_at_hand(self, link: Link) -> tuple[Verdict, str | None] | None:
+        """What the rules in memory say of a link just found, with their digest; None: no rules at hand."""
+        host = self.claimed.get(link.host)
+        if host is None or not host.manner.obey or not host.rules:
+            return None
+        try:
+            url = parse(link.url)
+        except InvalidUrl:
+            return None
+        rules = host.rules.get(url.origin)
+        state = host.state.robots.get(url.origin)
+        if rules is None or state is None or state.access is not Access.RULES or len(rules.wild) > WILD_AT_HAND:
+            return None
+        return robots.verdict(rules, url.target), rules.digest
+
+    async def elsewhere(self, request: Request, url: Url) -> tuple[Outcome, Wire]:
+        """Ask a host that is not the asker's own, by its own clock."""
+        key = host_key(url.host, self.per)
+        host = self.claimed.get(key)
+        if host is not None:
+            outcome, wire, _ = await host.ask(request)
+            return outcome, wire
+        now = self.clock.now()
+        for stale in [k for k, v in self._visitors.items() if v.idle and v.state.next_at < now]:
+            del self._visitors[stale]
+        visitor = self._visitors.get(key)
+        if visitor is None:
+            visitor = self._visitors[key] = Host(self, key, HostState())
+        pause_s = politeness.delay_s(visitor.state, visitor.manner.politeness)
+        known_at = await self.store.hold(key, now + pause_s)
+        if known_at > now + LONGEST_VISIT_WAIT_S:
+            return Failed(Failure.UNREACHABLE, f"{key} may not be asked yet"), _silence(now)
+        if known_at > visitor.state.next_at:
+            visitor.state = msgspec.structs.replace(visitor.state, next_at=known_at)
+        outcome, wire, _ = await visitor.ask(request)
+        await self.store.hold(key, politeness.next_at(visitor.state, visitor.manner.politeness))
+        return outcome, wire
+
+    def compiled(self, body: bytes, digest: str, origin: str) -> robots.Rules:
+        """The rules of a robots.txt body for our token; hosts that serve the same body share all but the origin."""
+        rules = self._rules.get(digest)
+        if rules is None:
+            rules = self._rules[digest] = robots.compile(robots.parse(body), self.token, origin)
+            if len(self._rules) > RULES_KEPT:
+                self._rules.popitem(last=False)
+        else:
+            self._rules.move_to_end(digest)
+        return robots.for_origin(rules, origin)
+
+    async def recall(self, state: RobotsState, origin: str) -> robots.Rules | None:
+        """The compiled rules of an origin's last good copy: from memory, else from the body in the store."""
+        if state.digest is None:
+            return None
+        if (rules := self._rules.get(state.digest)) is not None:
+            return robots.for_origin(rules, origin)
+        file = await self.store.robots(state.digest)
+        return self.compiled(file.body, file.digest, origin) if file is not None else None
+
+
+class Host:
+    """One host, while we hold it (or visit it without a claim)."""
+
+    __slots__ = (
+        "_all",
+        "_consulting",
+        "_turn",
+        "asking",
+        "files",
+        "key",
+        "manner",
+        "rules",
+        "sitemaps",
+        "state",
+        "token",
+        "waiting",
+    )
+
+    def __init__(self, hosts: Hosts, key: str, state: HostState) -> None:
+        self._all = hosts
+        self.key = key
+        self.state = state
+        self.token = 0
+        self.manner = hosts.manner(key)
+        self.rules: dict[str, robots.Rules] = {}
+        self.files: list[RobotsFile] = []  # robots bodies not yet settled
+        self.sitemaps: list[tuple[str, str]] = []  # (sitemap URL, robots URL) named by robots.txt, not yet handed on
+        self.waiting: set[asyncio.Task[object]] = set()  # in a wait that may be broken off
+        self.asking = 0  # visits inside `ask`
+        self._turn: asyncio.Lock | None = None  # made when first contended: most hosts never need one
+        self._consulting: asyncio.Lock | None = None
+
+    @property
+    def idle(self) -> bool:
+        return self.asking == 0
+
+    async def admit(self, url: Url) -> Go | Wait | Refused:
+        """May this URL be asked now? Obtains robots.txt first if need be, by the same clock."""
+        policy = self.manner.politeness
+        if not self.manner.obey:
+            return Go(None)
+        state = await self._robots(url)
+        now = self._all.clock.now()
+        access = robots.speaks(state, now, self.manner.robots)
+        if access is Access.UNREACHABLE:
+            return Wait(max(state.expires_at, now), f"robots.txt of {url.origin} unreachable ({_met(state)})")
+        rules = self.rules.get(url.origin)
+        if access is Access.RULES:
+            if rules is None:  # the body is gone from the store: never guess
+                return Wait(now + self.manner.robots.retry_first_s, f"robots.txt of {url.origin} is to be read again")
+            verdict = robots.verdict(rules, url.target)
+        else:
+            verdict = robots.verdict_without_rules(access)
+        if not verdict.allowed:
+            return Refused(Cause.ROBOTS, verdict.rule or f"robots.{access.value}", verdict)
+        if politeness.too_long(self.state, policy):
+            return Refused(Cause.CRAWL_DELAY, f"Crawl-delay {self.state.wanted_s:g} s", verdict)
+        return Go(verdict)
+
+    async def ask(
+        self, request: Request, *, verdict: Verdict | None = None, previous: str | None = None
+    ) -> tuple[Outcome, Wire, str]:
+        """The wrapper: one request, when the host's clock, the crawl's slots and the lease allow it. The string is the
+        place of its event in the crawl log."""
+        everyone, policy = self._all, self.manner.politeness
+        clock = everyone.clock
+        self.asking += 1
+        try:
+            async with self._turn_lock():
+                await self._until_free()
+                started_at = clock.now()
+                self.state = politeness.started(self.state, policy, started_at)
+                place = everyone.journal.asking(request, self.key, started_at, verdict, previous)
+                everyone.requests += 1
+            try:
+                outcome, wire = await everyone.fetcher.fetch(request)
+            except BaseException:
+                now = clock.now()  # broken off: the server may well have been asked
+                self.state = politeness.finished(
+                    self.state, policy, answer=politeness.Answer.OTHER, heard_at=None, finished_at=now,
+                    service_s=now - started_at, retry_after_s=None, jitter=0.0,
+                )  # fmt: skip
+                raise
+            finally:
+                everyone.slots.release()
+        finally:
+            self.asking -= 1
+        retry_after_s = None
+        if isinstance(outcome, HttpError):
+            retry_after_s = headers.retry_after_s(outcome.headers, wire.heard_at or clock.now())
+        self.state = politeness.finished(
+            self.state, policy, answer=politeness.answer(outcome), heard_at=wire.heard_at,
+            finished_at=wire.finished_at, service_s=wire.service_s, retry_after_s=retry_after_s,
+            jitter=everyone.chance(),
+        )  # fmt: skip
+        if wire.address is not None and wire.address != self.state.address:
+            self.state = msgspec.structs.replace(self.state, address=wire.address)
+        return outcome, wire, place
+
+    async def _until_free(self) -> None:
+        """Return holding a slot, at an instant when the host may be asked."""
+        everyone, policy = self._all, self.manner.politeness
+        clock, slots = everyone.clock, everyone.slots
+        task = asyncio.current_task()
+        assert task is not None
+        self.waiting.add(task)
+        try:
+            while True:
+                if everyone.stopping:
+                    raise Stopping
+                if clock.now() < (at := politeness.next_at(self.state, policy)):
+                    await clock.sleep_until(at)
+                    continue
+                await everyone.lease.prove()
+                await slots.acquire()
+                if self._may_start():  # both waits may have been long
+                    return
+                slots.release()
+        finally:
+            self.waiting.discard(task)
+
+    def _may_start(self) -> bool:
+        at = politeness.next_at(self.state, self.manner.politeness)
+        return not self._all.stopping and self._all.clock.now() >= at
+
+    async def _robots(self, url: Url) -> RobotsState:
+        """The state of this origin's robots.txt, fetched if the copy at hand may not be used any longer."""
+        state = self.state.robots.get(url.origin)
+        now = self._all.clock.now()
+        if state is not None and now < state.expires_at:
+            if url.origin not in self.rules and state.digest is not None:
+                if (rules := await self._all.recall(state, url.origin)) is not None:
+                    self.rules[url.origin] = rules
+            if url.origin in self.rules or robots.speaks(state, now, self.manner.robots) is not Access.RULES:
+                return state
+        if self._consulting is None:
+            self._consulting = asyncio.Lock()
+        async with self._consulting:  # one fetch per origin at a time, however many visits wait
+            again = self.state.robots.get(url.origin)
+            if again is not None and again is not state and self._all.clock.now() < again.expires_at:
+                return again
+            return await self._consult(url.origin, again)
+
+    async def _consult(self, origin: str, previous: RobotsState | None) -> RobotsState:
+        """Fetch robots.txt along at most the policy's number of redirects, each hop by its own host's clock."""
+        everyone, policy = self._all, self.manner.robots
+        first = target = f"{origin}/robots.txt"
+        hops = 0
+        while True:
+            request = Request(target, Kind.ROBOTS, max_body_bytes=policy.max_bytes)
+            here = parse(target)
+            if host_key(here.host, everyone.per) == self.key:
+                outcome, wire, _ = await self.ask(request)
+            else:
+                outcome, wire = await everyone.elsewhere(request, here)
+            everyone.journal.heard(request, self.key, outcome, wire, origin=origin, hops=hops)
+            if (following := robots.follow(outcome, hops, policy)) is None:
+                break
+            target, hops = following, hops + 1
+        state, body = robots.consult(outcome, hops, previous, everyone.clock.now(), policy)
+        if body is not None and (digest := state.digest) is not None:
+            if len(body) > HEAVY_BYTES:  # compiled beside the loop, then found in memory
+                with everyone.clock.busy():
+                    await asyncio.to_thread(everyone.compiled, body, digest, origin)
+            rules = everyone.compiled(body, digest, origin)
+            self.rules[origin] = rules
+            state = msgspec.structs.replace(state, rules_digest=rules.digest)
+            if previous is None or previous.digest != digest:
+                self.files.append(RobotsFile(digest, body, first, everyone.clock.now()))
+            self.sitemaps += [(sitemap, first) for sitemap, _ in rules.sitemaps]
+        elif state.access in (Access.ALLOW, Access.DISALLOW):
+            self.rules.pop(origin, None)
+            state = msgspec.structs.replace(state, rules_digest=robots.digest_without_rules(state.access, origin))
+        elif origin not in self.rules and (kept := await everyone.recall(state, origin)) is not None:
+            self.rules[origin] = kept
+        self.state = msgspec.structs.replace(self.state, robots={**self.state.robots, origin: state})
+        wanted = [rules.wanted_s for rules in self.rules.values() if rules.wanted_s is not None]
+        if self.state.wanted_s is not None and any(
+            known.digest is not None and of not in self.rules for of, known in self.state.robots.items()
+        ):
+            wanted.append(self.state.wanted_s)  # named, perhaps, by an origin whose rules are not loaded
+        self.state = politeness.named(self.state, self.manner.politeness, max(wanted, default=None))
+        return state
+
+    def _turn_lock(self) -> asyncio.Lock:
+        if self._turn is None:
+            self._turn = asyncio.Lock()
+        return self._turn
+
+
+def worth_settling(before: HostState, after: HostState) -> bool:
+    """Has anything changed that must outlive this process?"""
+    return before is not after and before != after
+
+
+def refused_by(entry: Entry, state: HostState, origin: str) -> str | None:
+    """The digest under which a refusal of this entry is filed: it is judged again when the origin's differs."""
+    known = state.robots.get(origin)
+    return known.rules_digest if known is not None else None
+
+
+def _met(state: RobotsState) -> str:
+    if state.failure is not None:
+        return state.failure.value
+    return f"HTTP {state.http_status}" if state.http_status is not None else "no answer"
+
+
+def _silence(at: float) -> Wire:
+    return Wire(request=b"", response=b"", started_at=at, finished_at=at)
