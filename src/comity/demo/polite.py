@@ -38,6 +38,7 @@ DELAY_S = 1.0
 SETTINGS: dict[str, Any] = {
     "scope.mode": "host",
     "politeness.delay_s": DELAY_S,
+    "engine.batch_s": 0.01,  # real time, for which the virtual clock stands still
     "address.allow_private": True,
 }
 

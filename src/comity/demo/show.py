@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich import box
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 
 from comity.demo.polite import Round
@@ -30,8 +31,8 @@ STATUS_COLOURS = {
 def show(demo: Demo, console: Console) -> None:
     """Print all of it."""
     _heading(console, "Life of eight URLs", "StormCrawler's statuses and schedule, four days of virtual time")
-    console.print(_transitions(demo.topology["default"], "metadata: as configured by default"))
-    console.print(_transitions(demo.topology["b"], "metadata: nguon handed on; dates and exceptions kept"))
+    _transitions(demo.topology["default"], "metadata as configured by default", console)
+    _transitions(demo.topology["b"], "metadata: nguon is handed on, dates and exceptions are kept", console)
     _heading(console, "A polite visitor comes back", "one crawl a day, by the schedule; pages of 3,035 bytes")
     console.print(_rounds(demo.conditional, "pages with validators, two of which change before the third round"))
     console.print(_rounds(demo.sitemap, "pages from a sitemap that also lists /private/admin; Crawl-delay: 1"))
@@ -62,23 +63,24 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
-def _status(name: str | None) -> str:
-    return f"[{STATUS_COLOURS[name]}]{name}[/]" if name else "[dim]unknown[/]"
-
-
-def _transitions(rows: Sequence[Transition], title: str) -> Table:
-    table = _table(title, "#minute", "URL", "old → new", "#next", "cause", "kept", "dropped")
+def _transitions(rows: Sequence[Transition], title: str, console: Console) -> None:
+    """Two lines a row, so that eighty columns are enough."""
+    console.print(f"\n[italic]{title}[/italic]")
+    console.print(f"[bold]minute  {'URL':10}{'old → new':27}{'next visit':>10}  cause[/bold]", highlight=False)
     for row in rows:
-        table.add_row(
-            str(row.at_min),
-            row.url,
-            f"{_status(row.old)} → {_status(row.new)}",
-            "never" if row.next_min is None else f"+{row.next_min - row.at_min}",
-            row.cause or "",
-            " ".join(f"{key}={_values(values)}" for key, values in row.kept.items()),
-            " ".join(row.dropped),
-        )
-    return table
+        old = row.old or "·"
+        change = f"{_coloured(old)} → {_coloured(row.new)}" + " " * max(0, 24 - len(old) - len(row.new))
+        later = "never" if row.next_min is None else f"+{row.next_min - row.at_min}"
+        console.print(f"{row.at_min:6}  {row.url:10}{change}{later:>10}  {row.cause or ''}", highlight=False)
+        kept = " ".join(f"{key}={_values(values)}" for key, values in row.kept.items())
+        facts = [f"kept {kept}"] if kept else []
+        facts += [f"dropped {' '.join(row.dropped)}"] if row.dropped else []
+        if facts:
+            console.print(Padding(f"[dim]{', '.join(facts)}[/dim]", (0, 0, 0, 8)), highlight=False)
+
+
+def _coloured(status: str) -> str:
+    return f"[{STATUS_COLOURS.get(status, 'dim')}]{status}[/]"
 
 
 def _values(values: Sequence[str]) -> str:
@@ -86,9 +88,7 @@ def _values(values: Sequence[str]) -> str:
 
 
 def _rounds(rows: Sequence[Round], title: str) -> Table:
-    table = _table(
-        title, "#round", "#new", "#304", "#errors", "#bytes", "#first to last page", "refused", "#asked anyway"
-    )
+    table = _table(title, "#round", "#new", "#304", "#errors", "#bytes", "#first to last", "refused", "#asked")
     for number, row in enumerate(rows, start=1):
         table.add_row(
             str(number),
