@@ -1,6 +1,7 @@
-"""The demo for people: what each scene showed, as tables, and the verdict in one line.
+"""The demo for people: what each scene showed, and the verdict in one line.
 
-It formats and nothing else: every figure was counted by a sink or by the server.
+It formats and nothing else: every figure was counted by a sink or by a server. Eighty columns without colour must be
+enough to read all of it, since a demo is also what people paste into a message.
 """
 
 from __future__ import annotations
