@@ -395,6 +395,18 @@ async def test_a_settle_with_an_old_version_changes_nothing(store: Store) -> Non
     assert (await store.stats()).visits == 1
 
 
+async def test_a_settle_with_an_old_version_changes_nothing_even_where_all_else_is_the_same(store: Store) -> None:
+    await store.add([found("1")], 100.0)
+    for digest in ("first", "second"):
+        claim = await take_one(store)
+        change = visited(claim.entries[0], due_at=100.0, digest=digest)
+        await store.settle([back(claim, change)], {}, 200.0)
+    last = await take_one(store)
+    await store.settle([Settlement(last.host, last.token, (change,), visits=1)], {}, 200.0)
+    assert (await known(store, "1")).version == 2
+    assert (await store.stats()).visits == 2
+
+
 async def test_a_stale_token_changes_nothing_but_its_discoveries_are_added(store: Store, clock: HandClock) -> None:
     await store.add([found("1")], 100.0)
     old = await take_one(store, "dead")
@@ -564,6 +576,20 @@ async def test_a_renewed_lease_lasts_longer(store: Store, clock: HandClock) -> N
     assert (await take(store, "other", now=clock.at)).next_ready_at == clock.at + REST_S
 
 
+async def test_a_claim_that_takes_nothing_extends_no_lease(store: Store, clock: HandClock) -> None:
+    await store.add([found("1")], 100.0)
+    await take_one(store, "slow")
+    end_at = clock.at + LEASE_S
+    clock.at += LEASE_S - 1.0
+    await take(store, "slow", now=clock.at)
+    clock.at = end_at
+    assert (await take(store, "other", now=clock.at)).next_ready_at == end_at + REST_S
+    await take_one(store, "other", now=end_at + REST_S)
+    clock.at = end_at + LEASE_S
+    await take(store, "other", now=clock.at)  # ends nobody's lease, and takes nothing
+    assert (await take(store, "third", now=clock.at)).next_ready_at == clock.at + REST_S
+
+
 async def test_a_worker_does_not_end_its_own_lease(store: Store, clock: HandClock) -> None:
     """Under a virtual clock time may leap past a lease while its worker waits for nothing else."""
     await store.add([found("1"), found("1", "b.example", due_at=5_000.0)], 100.0)
@@ -715,6 +741,29 @@ async def test_a_refusal_that_stands_or_falls_is_served_no_more(store: Store) ->
     opened = Change(falls, replace(falls, status=Status.DISCOVERED, cause=None, rules_digest=None, due_at=230.0))
     await store.settle([Settlement(claim.host, claim.token, (refused(stands, "d2"), opened))], {}, 230.0)
     assert (await store.refill([claim], 230.0, 9))[claim.host] == (replace(opened.after, version=2),)
+
+
+async def test_only_refusals_by_rules_not_in_force_are_served_again(store: Store) -> None:
+    await store.add([found(str(n)) for n in range(5)], 100.0)
+    claim = await take_one(store)
+    digests = ("d1", "d2", "d3", "d4", "d2")
+    changes = tuple(map(refused, claim.entries, digests))
+    await store.settle([back(claim, *changes, state=under(*digests))], {}, 200.0)
+    assert (await take(store)).claims == ()
+    await store.add([found("x")], 210.0)
+    claim = await take_one(store, now=220.0)
+    await store.settle([back(claim, visited(claim.entries[0]), state=under("d1", "d2", "d4"))], {}, 220.0)
+    assert names((await take_one(store, now=220.0)).entries) == ["2"]
+
+
+async def test_a_refusal_with_a_due_time_set_by_hand_waits_for_it_and_comes_once(store: Store) -> None:
+    await refuse_all(store, "d1", under("d1"), "1", "2")
+    await store.set_next(found("1").key, 300.0)
+    assert (await take(store, now=250.0)).next_ready_at == 300.0
+    claim = await take_one(store, now=300.0)
+    assert names(claim.entries) == ["1"]
+    await store.settle([Settlement(claim.host, claim.token, state=under("d2"))], {}, 300.0)
+    assert names((await store.refill([claim], 300.0, 9))[claim.host]) == ["1", "2"]
 
 
 async def test_no_more_than_a_thousand_refusals_are_served_at_once(
@@ -872,6 +921,14 @@ async def test_forget_removes_the_entry_and_sends_its_deletion(store: Store, clo
     )
 
 
+async def test_a_host_whose_first_url_is_forgotten_waits_for_its_next(store: Store) -> None:
+    await store.add([found("1", due_at=300.0), found("2", due_at=500.0)], 100.0)
+    await store.forget(found("1").key)
+    assert await take(store) == Claims((), 500.0)
+    await store.forget(found("2").key)
+    assert await take(store) == Claims((), None)
+
+
 async def test_a_forgotten_url_may_be_discovered_again(store: Store) -> None:
     await store.add([found("1"), found("2")], 100.0)
     await store.forget(found("1").key)
@@ -891,6 +948,18 @@ async def test_a_due_time_set_by_hand_while_the_entry_is_in_hand_stands(store: S
     await store.settle([back(claim, visited(claim.entries[0], due_at=9_000.0))], {}, 220.0)
     after = await known(store, "1")
     assert (after.status, after.due_at, after.version) == (Status.FETCHED, 210.0, 1)
+
+
+async def test_an_entry_requeued_in_hand_at_its_own_due_time_is_counted_right(store: Store) -> None:
+    await store.add([found("1")], 100.0)
+    claim = await take_one(store)
+    failed = visited(claim.entries[0], status=Status.FETCH_ERROR, failure=Failure.DNS, due_at=200.0)
+    await store.settle([back(claim, failed)], {}, 200.0)
+    claim = await take_one(store)
+    assert await store.requeue([found("1").key], 200.0) == 1
+    await store.settle([back(claim, visited(claim.entries[0], failure=None))], {}, 200.0)
+    stats = await store.stats()
+    assert (stats.by_status["FETCHED"], stats.by_failure, stats.urls) == (1, {}, 1)
 
 
 async def test_a_document_forgotten_while_in_hand_is_deleted_once_more(store: Store) -> None:

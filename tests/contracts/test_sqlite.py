@@ -389,7 +389,7 @@ def child(code: str, *arguments: object) -> list[str]:
 
 
 def child_env() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
 
 
 # --------------------------------------------------------------------------------------------------------------- killed
@@ -485,6 +485,16 @@ async def test_people_look_and_change_things_beside_a_crawl(path: Path) -> None:
     await frontier.close()
 
 
+async def test_reading_in_pages_leaves_nothing_out(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows that lie side by side, pages of two rows."""
+    monkeypatch.setattr("comity.frontier.ledger.SCANNED_AT_ONCE", 2)
+    frontier = await SqliteFrontier.open(path, clock=CLOCK, slot=lambda key: 0)
+    await frontier.add([found(n, f"h{n % 3}.example") for n in range(21)], 1.0)
+    assert len(await frontier.find(status=Status.DISCOVERED)) == len(await frontier.find()) == 21
+    assert await frontier.check() == ()
+    await frontier.close()
+
+
 OPEN_AT_ONCE = """
     import asyncio, sys
     from test_sqlite import CLOCK, found, visits
@@ -564,6 +574,12 @@ async def test_virtual_time_stands_still_while_the_store_works(path: Path) -> No
     await frontier.close()
 
 
+def urls_in(path: Path) -> int:
+    with closing(sqlite3.connect(path)) as connection:
+        count: int = connection.execute("select count(*) from url").fetchone()[0]
+    return count
+
+
 async def test_a_cancelled_settle_is_done_to_its_end_first(path: Path) -> None:
     clock = CountingClock()
     frontier = await SqliteFrontier.open(path, clock=clock)
@@ -573,8 +589,9 @@ async def test_a_cancelled_settle_is_done_to_its_end_first(path: Path) -> None:
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
+    assert urls_in(path) == 2_000  # already, without waiting for anything
     assert clock.holders == 0
-    assert (await frontier.marks(), (await frontier.stats()).urls) == ({"s": {"n": 1}}, 2_000)
+    assert await frontier.marks() == {"s": {"n": 1}}
     await frontier.close()
 
 

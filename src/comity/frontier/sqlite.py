@@ -214,8 +214,11 @@ class SqliteFrontier:
         with db.writing():
             for lapsed, lease_until in run(SQL["worker_lapsed"], (clock_now, worker)).fetchall():
                 self._end(lapsed, lease_until)
+            first = run(SQL["host_next_ready"]).fetchone()[0]
+            if first is None or first > now or hosts <= 0:
+                return Claims((), first)
             owner = run(SQL["worker_lease"], (worker, clock_now + self._lease_s)).fetchone()[0]
-            taken = run(SQL["host_claim"], (owner, now, max(0, hosts))).fetchall()
+            taken = run(SQL["host_claim"], (owner, now, hosts)).fetchall()
             first = run(SQL["host_next_ready"]).fetchone()[0]
         # The rows are read after the commit: the lease protects them, and others may write meanwhile.
         taken.sort(key=lambda row: (row[5], row[2], row[0]))
