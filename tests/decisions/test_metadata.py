@@ -138,6 +138,12 @@ def test_t051_whatever_is_listed_is_shown() -> None:
     }
 
 
+def test_a_count_is_shown_while_it_runs() -> None:
+    assert render(an_entry(status=Status.FETCH_ERROR, errors=2)) == {"fetch.error.count": ["2"]}
+    ended = an_entry(status=Status.ERROR, cause=Cause.MAX_ERRORS, errors=3)  # ours goes on counting, theirs is gone
+    assert render(ended) == {"error.cause": ["maxFetchErrors"]}
+
+
 def test_p10_lists_add_to_what_is_always_kept() -> None:
     entry = an_entry(status=Status.REDIRECTION, redirect_to="/b", is_sitemap=True, is_feed=True)
     always = {"_redirTo": ["/b"], "isSitemap": ["true"], "isFeed": ["true"]}
