@@ -86,13 +86,26 @@ def parse(text: str, clean: CleanUps = NONE) -> Url:
 def resolve(base: Url | str, reference: str, clean: CleanUps = NONE) -> Url | None:
     """Reads a reference as it stands in a page at `base` (a URL already in WHATWG form, if it is text).
 
-    None when it names nothing we could ask for: another scheme, or no URL at all. About 2.5 µs.
+    None when it names nothing we could ask for: another scheme, or no URL at all. About 2.5 µs, and 1 µs for a plain
+    path on the base's own origin, which is what most links are.
     """
+    if isinstance(base, Url) and clean is NONE:
+        origin = base.origin
+        target = reference if reference[:1] == "/" else reference[len(origin) :] if reference.startswith(origin) else ""
+        if _PLAIN.fullmatch(target) and not base.host.endswith("."):
+            href = origin + target
+            return Url(href, href, base.scheme, base.host, base.port, origin, target)
     try:
         href = join_url(base.href if isinstance(base, Url) else base, reference)
     except ValueError:
         return None
     return _split(href, clean)
+
+
+# A target in which the URL parser finds nothing to change: no dot segments, no escapes, nothing to be escaped.
+_PLAIN = re.compile(
+    r"(?:/|(?:/[A-Za-z0-9_~!$&()*+,;=:@\-][A-Za-z0-9_~!$&()*+,;=:@.\-]*)+/?)(?:\?[A-Za-z0-9_~!$&()*+,;=:@./?\-]*)?"
+)
 
 
 class _Authority(NamedTuple):

@@ -250,6 +250,17 @@ def test_resolving_never_raises_and_agrees_with_parsing(base: str, reference: st
         assert found == parse(found.href)
 
 
+PLAIN = st.text("abZ0-_.~!$&()*+,;=:@/?", max_size=12)
+
+
+@settings(deadline=None, max_examples=500)
+@given(st.sampled_from(["http://a.example", "https://a.example:81", "http://a.example.", "http://[::1]"]), PLAIN)
+def test_the_short_way_for_plain_paths_leads_to_the_same_place(origin: str, path: str) -> None:
+    base = parse(f"{origin}/b/c?d")
+    for reference in (f"/{path}", f"{origin}/{path}", f"{origin}{path}", path):
+        assert resolve(base, reference) == resolve(base.href, reference)
+
+
 SEGMENT = st.text(string.ascii_letters + string.digits + "-_~!$'()*,;:@/", max_size=20)
 
 
