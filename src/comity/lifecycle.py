@@ -57,8 +57,8 @@ __all__ = [
 ]  # fmt: skip
 
 # How a URL's life begins belongs to the same room, for those who come in by this door.
-discover, refuse_found = discovery.discover, discovery.refuse_found
-seed, sitemap_of_robots = discovery.seed, discovery.sitemap_of_robots
+discover = discovery.discover
+refuse_found, seed, sitemap_of_robots = discovery.refuse_found, discovery.seed, discovery.sitemap_of_robots
 
 HISTORY = 8
 MOST_ERRORS = 1_000  # counted in a row: a bound for the arithmetic

@@ -65,8 +65,7 @@ class Cause(enum.IntEnum):
 class Failure(enum.StrEnum):
     """What the last attempt met. Kept beside the cause, and countable.
 
-    `HTTP_nnn` for the codes registered with IANA and the unregistered ones that real servers send; any other code is
-    `HTTP_OTHER` (the exact number is in `Entry.http_status`).
+    `HTTP_nnn`: the codes of IANA and those that servers send besides; any other is `HTTP_OTHER` (see `http_status`).
     """
 
     # the name and the address
@@ -344,7 +343,7 @@ class Link(msgspec.Struct, frozen=True, gc=False):
 
 
 class Directives(msgspec.Struct, frozen=True, gc=False):
-    """The page's own wishes: union of the restrictive ones of X-Robots-Tag and meta robots, general and for our token."""
+    """The page's wishes: union of the restrictive ones of X-Robots-Tag and meta robots, general and for our token."""
 
     noindex: bool = False
     nofollow: bool = False
