@@ -125,6 +125,8 @@ def _run(given: list[str]) -> int:
         return exit_.exit_code
     except typer.Abort as error:
         raise KeyboardInterrupt from error
+    except SystemExit as error:  # how the library takes a pipe that nobody reads
+        raise BrokenPipeError from error
     except Exception as error:
         if not isinstance(error, USAGE_ERROR):
             raise

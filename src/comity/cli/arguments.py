@@ -69,4 +69,6 @@ AllowPrivate = Annotated[
     bool,
     typer.Option("--allow-private", help="Private and loopback addresses may be connected to. For your own network."),
 ]
-Crawl = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a crawl.", show_default=False)]
+Crawl = Annotated[
+    Path, typer.Argument(parser=Path, metavar="DIR", help="The directory of a crawl.", show_default=False)
+]

@@ -79,6 +79,7 @@ def crawl(
         typer.Option(
             "-o",
             "--out",
+            parser=Path,
             metavar="DIR",
             help="The crawl's directory, made if it is not there. Unless given: crawl-HOST, by the first URL.",
             show_default=False,
@@ -160,7 +161,7 @@ def crawl(
 def run(
     where: Annotated[
         Path,
-        typer.Argument(metavar="DIR|FILE.toml", help="A crawl's directory, or its file of settings."),
+        typer.Argument(parser=Path, metavar="DIR|FILE.toml", help="A crawl's directory, or its file of settings."),
     ],
     until: Annotated[
         float | None,
@@ -241,8 +242,8 @@ def _order(directory: Path | None, given: Seeds, flags: dict[str, object], conta
         seeds = places.together(stored.seeds, _keyed(given.seeds, policies.clean_ups(settings)))
         _seeded(place.directory, seeds)
         who = asking.identity(settings, contact, local=_local(seeds))
-        if flags:
-            tell(f"{root} has its settings already: {', '.join(flags)} as given for this run only")
+        if now := [*flags, *(["identity.contact"] if contact is not None else [])]:
+            tell(f"{root} keeps its settings: {', '.join(now)} as given for this run only")
         return Order(place.directory, settings, who, seeds, later=seeds[len(stored.seeds) :])
     if not given.seeds:
         raise Trouble(
@@ -311,7 +312,7 @@ async def _work(order: Order, *, quiet: bool, as_json: bool) -> Exit:
         if order.later:
             seeds.append(order.directory.seeds, places.lines(order.later))
         _introduce(order, quiet=quiet or as_json)
-        async with Progress(running, manner(quiet=quiet or as_json), order.directory.root.name) as progress:
+        async with Progress(running, manner(quiet=quiet or as_json), order.directory.root.resolve().name) as progress:
             with Interrupts(running, progress.tell).listening(loop) as interrupts:
                 try:
                     await running.run()

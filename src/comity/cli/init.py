@@ -27,7 +27,9 @@ SEEDS = "# One URL a line; your own metadata may follow, each after a tab: key=v
 
 
 def init(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Made if it is not there.", show_default=False)],
+    directory: Annotated[
+        Path, typer.Argument(parser=Path, metavar="DIR", help="Made if it is not there.", show_default=False)
+    ],
 ) -> None:
     """Make a directory for a crawl: a comity.toml with every option explained, and a seeds.txt to fill."""
     from comity import crawldir

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 DISPLAY_S = 0.25
 LINE_S = 5.0
+LATER_S, LATER_LINE_S = 300.0, 60.0  # a crawl that has gone on for so long is watched by nobody: fewer lines
 RATE_S = 10.0  # the rate shown is that of the last seconds
 SHORT_WAIT_S = 1.5  # not worth a word
 Manner = Literal["display", "lines", "silent"]
@@ -57,7 +58,7 @@ class Sight:
 def words(sight: Sight) -> str:
     """One line, for files and pipes."""
     parts = [
-        span(sight.elapsed_s),
+        span(round(sight.elapsed_s, 1)),
         many(sight.pages, "page"),
         f"{sight.pages_per_s:.1f}/s",
         f"{many(sight.hosts, 'host')} ({sight.at_work} at work, {sight.hosts - sight.at_work} waiting)",
@@ -73,7 +74,7 @@ def words(sight: Sight) -> str:
 
 def picture(sight: Sight, spinner: Spinner, place: str) -> Group:
     """Three lines, for a terminal."""
-    first = Text.assemble((plain(place), "bold"), f"  {span(sight.elapsed_s)}  ")
+    first = Text.assemble((plain(place), "bold"), f"  {span(round(sight.elapsed_s, 1))}  ")
     first.append(many(sight.pages, "page"), "bold green").append(f"  {sight.pages_per_s:.1f}/s")
     spinner.update(text=first)
     second = Text("  ", no_wrap=True, overflow="ellipsis")
@@ -133,6 +134,8 @@ class Progress:
         while True:
             await asyncio.sleep(every_s)
             sight = await self.look()
+            if self._live is None and sight.elapsed_s > LATER_S:
+                every_s = LATER_LINE_S
             try:
                 if self._live is not None:
                     self._live.update(picture(sight, self._spinner, self.place), refresh=True)

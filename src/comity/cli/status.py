@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rich.text import Text
 
 from comity import __version__
-from comity.cli import arguments, places, summary, terminal
+from comity.cli import arguments, summary, terminal
 from comity.cli.exits import Exit, told
 from comity.cli.terminal import facts, plain, size
 
@@ -46,6 +46,8 @@ class Standing:
 
 def status(where: arguments.Crawl, as_json: arguments.Json = False) -> None:
     """Show how a crawl stands: its URLs by status, cause and failure, what is due next, what is held, and its files."""
+    from comity.cli import places
+
     standing = asyncio.run(look(places.find(where)))
     if as_json:
         terminal.data(as_dict(standing))
@@ -55,6 +57,7 @@ def status(where: arguments.Crawl, as_json: arguments.Json = False) -> None:
 
 async def look(place: Place) -> Standing:
     """Raises what the frontier raises."""
+    from comity.cli import places
     from comity.clock import SystemClock
     from comity.frontier.ledger import SqliteLedger
     from comity.frontier.lock import holder
@@ -67,9 +70,18 @@ async def look(place: Place) -> Standing:
         finally:
             await ledger.close()
     root = place.directory.root
-    files = sorted(path for path in root.rglob("*") if path.is_file())
-    sizes = {path.relative_to(root).as_posix(): path.stat().st_size for path in files}
-    return Standing(root, holder(root), stats, sizes, place.directory.versions())
+    return Standing(root, holder(root), stats, _sizes(root), place.directory.versions())
+
+
+def _sizes(root: Path) -> dict[str, int]:
+    sizes = {}
+    for path in sorted(root.rglob("*")):
+        try:
+            if path.is_file():
+                sizes[path.relative_to(root).as_posix()] = path.stat().st_size
+        except FileNotFoundError:  # the store's side files come and go
+            continue
+    return sizes
 
 
 def as_dict(standing: Standing) -> dict[str, Any]:

@@ -63,8 +63,8 @@ class Summary:
             "ended_at": self.ended_at,
             "seconds": round(self.seconds, 3),
             "pages_per_s": round(self.pages_per_s, 3),
-            "requests_in_all": self.requests,
             **self.tally.as_dict(),
+            "requests": self.requests,
             "left": as_data(self.left),
         }
 

@@ -12,10 +12,10 @@ from comity.cli.terminal import plain
 from comity.model import Access, Verdict
 
 ACCESS = {
-    Access.RULES: "it was read",
-    Access.ALLOW: "there is no such file, so everything may be asked for",
-    Access.DISALLOW: "it may not be read, which counts as a no for everything",
-    Access.UNREACHABLE: "it cannot be had now, and nothing is asked for until it can",
+    Access.RULES: "robots.txt was read",
+    Access.ALLOW: "there is no robots.txt, so everything may be asked for",
+    Access.DISALLOW: "robots.txt may not be read, which counts as a no for everything",
+    Access.UNREACHABLE: "robots.txt cannot be had, and nothing is asked for until it can",
 }
 
 

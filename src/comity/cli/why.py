@@ -17,7 +17,7 @@ import typer
 from rich.text import Text
 
 from comity import wording
-from comity.cli import places, terminal, verdicts
+from comity.cli import terminal, verdicts
 from comity.cli.arguments import Json
 from comity.cli.exits import Exit, told
 from comity.cli.faults import Trouble
@@ -45,14 +45,14 @@ END = told(
 def why(
     url: Annotated[str, typer.Argument(metavar="URL", help="As it was crawled, or nearly so.", show_default=False)],
     directory: Annotated[
-        Path, typer.Option("-o", "--out", metavar="DIR", help="The crawl's directory.", show_default=False)
+        Path, typer.Option("-o", "--out", parser=Path, metavar="DIR", help="The crawl's directory.", show_default=False)
     ],
     as_json: Json = False,
 ) -> None:
     """Tell one URL's story: its status in words, its next visit and the rule behind it, what robots.txt says and in
     which line, and its last visits."""
     from comity import seeds
-    from comity.cli import telling
+    from comity.cli import places, telling
     from comity.config import policies
 
     place = places.find(directory)
@@ -70,7 +70,7 @@ def why(
 
 async def ask(url: Url, place: Place) -> Story:
     """Raises what the store raises, and `Trouble` before there is one."""
-    from comity.cli import telling
+    from comity.cli import places, telling
     from comity.clock import SystemClock
     from comity.frontier.ledger import SqliteLedger
 
@@ -118,7 +118,9 @@ def _what(entry: Entry) -> Iterator[tuple[str, str | Text]]:
 
 
 def _scope(ruling: Ruling) -> str:
-    return "kept" if ruling.keep else f"refused by {plain(ruling.rule)}: {plain(wording.refusal(ruling.rule))}"
+    return (
+        "it would be kept" if ruling.keep else f"refused by {plain(ruling.rule)}: {plain(wording.refusal(ruling.rule))}"
+    )
 
 
 def _found(entry: Entry) -> Iterator[tuple[str, str]]:
@@ -152,7 +154,8 @@ def _host(story: Story) -> Iterator[tuple[str, str]]:
         by = "more slowly than usual, since it asked for that by its answers"
     else:
         by = "as the settings say"
-    yield "host", f"{plain(story.host)}: a request every {span(delay_s)}, {by}"
+    pace = f"a request every {span(delay_s)}" if delay_s else "no pause between requests"
+    yield "host", f"{plain(story.host)}: {pace}, {by}"
     if politeness.too_long(state, story.policy):
         yield (
             "",
