@@ -1,8 +1,12 @@
 """comity from Python: ``async for visit in comity.crawl(seeds)``.
 
 The loop *is* a sink. A visit is yielded before it is settled, and counts as written when the loop asks for the next
-one; so a programme that dies in the loop's body is shown that visit again when it resumes, and one that leaves the
-loop has settled exactly what it took. Leaving drains: requests in flight end, hosts and files are given back.
+one, which is yielded only after the settle. So a programme that dies in the loop's body is shown that visit again when
+it resumes, and one that leaves the loop has settled exactly what it was done with.
+
+Leaving drains: requests in flight end, nothing more is asked, hosts and files are given back. A ``break`` begins that
+at once and the event loop finishes it; ``async with comity.crawl(…) as visits`` (or ``await visits.aclose()``) waits
+for it. A second crawl of the same directory waits for the first to be given back.
 
 Everything a crawl from the command line keeps holds here: robots.txt, delays, private addresses refused, no anonymous
 start. Without a directory the frontier lives in memory and is gone afterwards.
@@ -11,19 +15,22 @@ start. Without a directory the frontier lives in memory and is gone afterwards.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+import contextlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
 
 from comity.model import Deletion, Mark, Visit
 from comity.settling import Enough
 
 if TYPE_CHECKING:
+    from comity.assemble import Running
     from comity.config import Settings
     from comity.ports import Clock, Sink
 
 
-async def crawl(
+def crawl(
     seeds: str | Iterable[str],
     *,
     directory: str | Path | None = None,
@@ -37,47 +44,111 @@ async def crawl(
     sinks: Sequence[Sink] = (),
     settings: Settings | None = None,
     clock: Clock | None = None,
-) -> AsyncGenerator[Visit, None]:
-    """Crawl every URL found from `seeds` once, and yield each visit.
+) -> Visits:
+    """Crawl every URL found from `seeds` once; an async iterator of `Visit`. Nothing happens before it is iterated.
 
     `directory` keeps the crawl (frontier, outputs, log) and resumes it when called again; None keeps it in memory.
     `contact` is a URL or mail address where the operator can be reached; without one (here, in the environment or in
     the user's configuration) only loopback seeds are crawled. `sinks` are written and settled with the loop.
     Arguments given here win over `settings`, which are the defaults unless given; durations are in seconds.
 
-    Raises `comity.config.ConfigError` (a `ValueError`) for bad settings or seeds, `comity.identity.NoContact` when the
-    crawl would be anonymous, and whatever made the store or a sink fail, after everything settled is safe.
+    Iterating raises `comity.config.ConfigError` (a `ValueError`) for bad settings or seeds,
+    `comity.identity.NoContact` when the crawl would be anonymous, and whatever made the store or a sink fail, after
+    everything settled is safe.
     """
-    from comity.assemble import prepared
-
-    reader = _Reader()
     given = [seeds] if isinstance(seeds, str) else list(seeds)
-    running = await prepared(
-        given,
-        directory=directory,
-        scope=scope,
-        delay_s=delay_s,
-        max_pages=max_pages,
-        max_depth=max_depth,
-        patience_s=patience_s,
-        contact=contact,
-        allow_private=allow_private,
-        sinks=[reader, *sinks],
-        settings=settings,
-        clock=clock,
-    )
+    options: dict[str, Any] = {
+        "directory": directory,
+        "scope": scope,
+        "delay_s": delay_s,
+        "max_pages": max_pages,
+        "max_depth": max_depth,
+        "patience_s": patience_s,
+        "contact": contact,
+        "allow_private": allow_private,
+        "settings": settings,
+        "clock": clock,
+    }
+    return Visits(given, sinks, options)
+
+
+class Visits:
+    """The visits of one crawl, in the order they are settled. Made by `crawl`."""
+
+    def __init__(self, seeds: list[str], sinks: Sequence[Sink], options: dict[str, Any]) -> None:
+        self._seeds, self._sinks, self._options = seeds, sinks, options
+        self._reader = _Reader()
+        self._running: Running | None = None
+        self._work: asyncio.Task[None] | None = None
+
+    def __aiter__(self) -> Visits:
+        return self
+
+    async def __anext__(self) -> Visit:
+        if self._work is None:
+            await self._start()
+        visit = await self._reader.next()
+        if visit is None:
+            await self.aclose()
+            raise StopAsyncIteration
+        return visit
+
+    async def aclose(self) -> None:
+        """Leave the crawl: drain, settle, give back. Raises what made it fail, if anything did."""
+        self._leave()
+        if self._work is not None:
+            await asyncio.shield(self._work)
+
+    async def __aenter__(self) -> Visits:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    def __del__(self) -> None:
+        with contextlib.suppress(Exception):  # the event loop may be gone
+            self._leave()
+
+    async def _start(self) -> None:
+        from comity.assemble import prepared  # the adapters are heavy: load them when a crawl begins
+
+        directory = self._options["directory"]
+        place = Path(directory).resolve() if directory is not None else None
+        if place is not None and (before := _AT_WORK.get(place)) is not None and before.get_loop() is _loop():
+            if _LEFT.get(place):
+                await asyncio.wait([before])
+        self._running = await prepared(self._seeds, sinks=[self._reader, *self._sinks], batch=1, **self._options)
+        self._work = asyncio.create_task(_drive(self._running, self._reader), name="crawl")
+        if place is not None:
+            _AT_WORK[place], _LEFT[place] = self._work, False
+            self._work.add_done_callback(lambda _: _AT_WORK.pop(place, None))
+
+    def _leave(self) -> None:
+        self._reader.leave()
+        if self._running is not None and self._work is not None and not self._work.done():
+            self._running.stop("the reader has left")
+            if self._running.directory is not None:
+                _LEFT[self._running.directory.root.resolve()] = True
+
+
+_AT_WORK: dict[Path, asyncio.Task[None]] = {}
+_LEFT: dict[Path, bool] = {}
+"""Directories that a crawl of this process holds, and whether its loop has been left: the next one there waits."""
+
+
+async def _drive(running: Running, reader: _Reader) -> None:
+    """Run and close. Knows the reader but not the iterator, so that a dropped iterator is seen to be dropped."""
     try:
-        work = asyncio.create_task(running.run(), name="crawl")
-        work.add_done_callback(lambda _: reader.end())
-        try:
-            while (visit := await reader.next()) is not None:
-                yield visit
-        finally:
-            reader.leave()
-            running.stop("the reader has left")
-            await asyncio.shield(work)
+        await running.run()
     finally:
+        reader.end()
         await running.close()
+
+
+def _loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
 
 
 class _Reader:
@@ -89,7 +160,7 @@ class _Reader:
         self._offered: Visit | None = None
         self._offer = asyncio.Event()  # there is something to take, or nothing will come any more
         self._taken = asyncio.Event()  # the loop came back, or will not
-        self._left = self._ended = self._holding = False
+        self._left = self._holding = False
 
     async def open(self, mark: Mark | None) -> None:
         """Nothing to cut back: what was not settled is visited again."""
@@ -110,16 +181,19 @@ class _Reader:
         return {}
 
     async def close(self) -> None:
-        self.end()
+        """The loop may still hold the last visit: `end` says when nothing more will come."""
 
     async def next(self) -> Visit | None:
         """The next visit; asking for it says that the one before is done with. None: the crawl has ended."""
         if self._holding:
+            self._holding = False
             self._taken.set()
         await self._offer.wait()
+        if self._offered is None:
+            return None
         self._offer.clear()
         visit, self._offered = self._offered, None
-        self._holding = visit is not None
+        self._holding = True
         return visit
 
     def leave(self) -> None:
@@ -127,5 +201,4 @@ class _Reader:
         self._taken.set()
 
     def end(self) -> None:
-        self._ended = True
         self._offer.set()

@@ -202,16 +202,19 @@ async def prepared(
     max_depth: int | None = None,
     patience_s: float | None = None,
     allow_private: bool | None = None,
+    batch: int | None = None,
 ) -> Running:
     """A one-shot crawl for `comity.crawl`: seeds as text, options as keywords, no terminal to ask at. A crawl that is
     in `directory` already keeps its settings and seeds; what is given here wins for this time, new seeds are kept."""
     flags = flag_settings(scope, delay_s, max_depth, patience_s, allow_private)
+    if batch is not None:
+        flags["engine.batch"] = batch
     place: CrawlDir | None = None
     if directory is not None and crawldir.is_crawl(Path(directory)):
         place = crawldir.at(Path(directory))
         base = settings or load(place.config)
     else:
-        base = settings or defaults()
+        base = settings or defaults("comity")
     chosen = override(base, flags)
     read = seeding.read(given, [place.seeds] if place is not None and place.seeds.exists() else [])
     if not read.seeds:
@@ -369,6 +372,7 @@ def _entry(seed: Seed, settings: Settings, now: float) -> Entry:
         metadata=seed.metadata,
         is_sitemap=seed.is_sitemap,
         is_feed=seed.is_feed,
+        metadata_policy=policies.metadata_policy(settings),
     )
 
 

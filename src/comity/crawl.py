@@ -60,6 +60,9 @@ GIVE_BACK_S = 5.0
 CLAIM_AT_ONCE = 200
 """Hosts asked for in one claim (45-170 µs each: more would hold the store for too long)."""
 
+PUT_OFF_S = 300.0
+"""A one-shot crawl puts off what is due a second time by at least this."""
+
 POLL_S = 1.0
 """How often a worker looks for ready hosts that nobody told it of (another process may have added them)."""
 
@@ -111,6 +114,7 @@ class Crawl:
         self._readers = asyncio.Semaphore(2)  # heavy pages parsed at once
         self._pages_left = plan.max_pages
         self._began_at = clock.now()
+        self._put_off_until_at = float("-inf")
         self._crowded = False  # more hosts are ready than there is room for
         self._freed = asyncio.Event()
         self.why_ended = "nothing is left that is due"
@@ -214,6 +218,7 @@ class Crawl:
             self._freed.clear()
             await self.hosts.lease.prove()
             room = plan.max_hosts - len(self._serving)
+            idle = not self._serving and self._desk.idle  # asked before: else a host on its way back is overlooked
             now = clock.now()
             got = await self._store.claim(plan.worker, now, min(room, CLAIM_AT_ONCE), plan.per_host) if room else None
             for claim in got.claims if got else ():
@@ -223,8 +228,8 @@ class Crawl:
                 continue
             self._crowded = got is None
             next_at = got.next_ready_at if got else None
-            if plan.once and not self._serving and not (got and got.claims) and not self._desk.changed.is_set():
-                if next_at is None or next_at > now + plan.patience_s:
+            if plan.once and idle and not (got and got.claims):
+                if next_at is None or next_at > now + plan.patience_s or next_at == self._put_off_until_at:
                     return
             await self._until_something_changes(next_at, now)
 
@@ -360,12 +365,13 @@ class Crawl:
         plan = self.plan
         refused: dict[str, int] = {}
         kept: list[Entry] = []
+        links: tuple[Link, ...] = found.links if found is not None else ()
         if isinstance(outcome, Redirect):
-            links = self._redirect_link(outcome)
+            links = self._redirect_link(outcome) if after.status is Status.REDIRECTION else ()
         elif found is not None and found.directives.nofollow:
-            links, refused = (), {"directives.nofollow": len(found.links)} if found.links else {}
-        else:
-            links = found.links if found is not None else ()
+            links, refused = (), {"directives.nofollow": len(links)} if links else {}
+        elif after.status is Status.REDIRECTION:  # a meta refresh that a profile takes for a redirect
+            links = tuple(link for link in links if link.kind is LinkKind.REFRESH)
         depth = entry.depth + 1
         for link in links:
             if link.nofollow:
@@ -375,7 +381,7 @@ class Crawl:
             if link.kind is not LinkKind.REDIRECT and self._seen.knows(link.key, depth, is_sitemap):
                 continue
             child = lifecycle.discover(entry, link, now=now, profile=plan.profile, metadata_policy=plan.metadata)
-            ruling = scope.judge(plan.scope, link.url, link.host, child.depth, pages_of_host=0)
+            ruling = scope.judge(plan.scope, link.url, link.host, child.depth, hops=child.hops)
             if not ruling.keep:
                 refused[ruling.rule] = refused.get(ruling.rule, 0) + 1
                 continue
@@ -414,7 +420,7 @@ class Crawl:
             except InvalidUrl:
                 continue
             link = Link(url.href, url.key, host_key(url.host, self.plan.host_per), LinkKind.SITEMAP)
-            if scope.judge(self.plan.scope, link.url, link.host, 0, pages_of_host=0).keep:
+            if scope.judge(self.plan.scope, link.url, link.host, 0).keep:
                 kept.append(lifecycle.sitemap_of_robots(link, robots_url, now=now))
         return tuple(kept)
 
@@ -429,8 +435,13 @@ class Crawl:
         )
 
     async def _postpone(self, host: Host, entry: Entry) -> None:
-        """A one-shot crawl visits every URL once: one that is due again already is left for the next run."""
-        after = msgspec.structs.replace(entry, due_at=self.clock.now() + self.plan.patience_s + 1.0)
+        """A one-shot crawl visits every URL once: one that is due again already is left for the next run. All are put
+        off to one instant, by which `_claim` knows that nothing else is left; it moves away as the run goes on, so that
+        an entry is put off a few times at most."""
+        now = self.clock.now()
+        if now >= self._put_off_until_at:
+            self._put_off_until_at = now + self.plan.patience_s + max(PUT_OFF_S, now - self._began_at)
+        after = msgspec.structs.replace(entry, due_at=self._put_off_until_at)
         await self._desk.put(None, Settlement(host.key, host.token, (Change(entry, after),), state=host.state))
 
     async def _join(self) -> None:

@@ -66,7 +66,7 @@ class Desk:
         self._wake = asyncio.Event()
         self._room = asyncio.Event()
         self._room.set()
-        self._urgent = self._closing = False
+        self._urgent = self._closing = self._settling = False
         self._busy: AbstractContextManager[None] | None = None
         self.settled = 0
         self.changed = asyncio.Event()  # something was settled: hosts may have become due
@@ -116,7 +116,12 @@ class Desk:
                     self._wake.clear()
                     await self._wake.wait()
                 await self._gather()
-                await self._settle()
+                self._settling = True
+                try:
+                    await self._settle()
+                finally:
+                    self._settling = False
+                    self.changed.set()
         except BaseException as error:
             for _, future in self._asking.values():
                 if not future.done():
@@ -127,6 +132,11 @@ class Desk:
             raise
         finally:
             self._rest()
+
+    @property
+    def idle(self) -> bool:
+        """Is everything that was put settled, hosts given back included?"""
+        return not self._pending and not self._settling
 
     def close(self) -> None:
         """Settle what waits, then end `run`."""
@@ -176,9 +186,11 @@ class Desk:
             timer.cancel()
 
     async def _settle(self) -> None:
-        batch, self._pending = self._pending, []
-        asking, self._asking = self._asking, {}
-        self._urgent = False
+        batch, self._pending = self._pending[: self._batch], self._pending[self._batch :]
+        asking: dict[str, tuple[Claim, asyncio.Future[tuple[Entry, ...]]]] = {}
+        if not self._pending:  # else some host that asks may have a visit left behind
+            asking, self._asking = self._asking, {}
+            self._urgent = False
         self._room.set()
         if batch:
             batch, enough = await self._write(batch)
@@ -193,7 +205,6 @@ class Desk:
                     self.settled += 1
             if any(settlement.deletions for settlement in settlements):
                 await self._hand_over_deletions()
-            self.changed.set()
             if enough is not None:
                 raise enough
         if asking:

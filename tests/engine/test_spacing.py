@@ -40,7 +40,7 @@ async def test_A1_in_flight_is_exactly_what_was_allowed(fakeweb: StartWeb, in_fl
     hosts = [f"h{n}.localhost" for n in range(60)]
     slow = Answer(body=b"<title>slow</title>", headers=(("Content-Type", "text/html"),), wait_s=0.2)
     web = await fakeweb(*(Site(host, {"/": slow}, (NO_ROBOTS,)) for host in hosts))
-    settings = override(defaults(), {"engine.in_flight_total": in_flight, "address.allow_private": True})
+    settings = override(defaults("comity"), {"engine.in_flight_total": in_flight, "address.allow_private": True})
     seeds = [web.url(host, "/") for host in hosts]
     visits = [visit async for visit in comity.crawl(seeds, delay_s=0.0, settings=settings)]
     pages = [line for line in web.lines if line.path == "/"]
@@ -52,7 +52,9 @@ async def test_A1_in_flight_is_exactly_what_was_allowed(fakeweb: StartWeb, in_fl
 
 
 async def test_A10_twenty_pages_a_tenth_of_a_second_apart(fakeweb: StartWeb) -> None:
-    listing = Answer(body=b"<title>list</title>", headers=(("Content-Type", "text/html"),), wait_s=0.05)
+    """With a server that answers at once. Spacing counts from the first byte heard, so that latency adds to every gap:
+    50 ms of it would make the twenty pages take three seconds, and the server would see no gap under 0.1 s either."""
+    listing = Answer(body=b"<title>list</title>", headers=(("Content-Type", "text/html"),))
     paths = [f"/list/{n}" for n in range(20)]
     web = await fakeweb(Site("books.localhost", dict.fromkeys(paths, listing), (NO_ROBOTS,)))
     seeds = [web.url("books.localhost", path) for path in paths]
