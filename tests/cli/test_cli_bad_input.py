@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sqlite3
 from pathlib import Path
 
@@ -136,6 +137,19 @@ def test_without_a_contact_nothing_starts(comity: Command, line: tuple[str, ...]
     assert (ran.code, ran.out) == (Exit.NO_CONTACT, "")
     assert len(ran.errors) == 1 and ran.errors[0].startswith("comity: a crawl needs a contact")
     assert comity.files() == before
+
+
+def test_a_person_is_asked_once_and_remembered(comity: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("comity.cli.asking.somebody_is_there", lambda: True)
+    monkeypatch.setattr("sys.stdin", io.StringIO("nobody\nme@a.example\n"))
+    line = ("robots", "https://nowhere.invalid/")
+    ran = comity(*line)
+    assert ran.code == Exit.REFUSED, "the host does not exist, but it was asked for"
+    assert ran.err.count("Contact: ") == 2
+    assert "'nobody' is neither a URL" in ran.err and "remembered in " in ran.err
+    assert "me@a.example" in Path("home/comity/identity.toml").read_text()
+    monkeypatch.setattr("sys.stdin", io.StringIO(""))
+    assert comity(*line).err == ""
 
 
 @pytest.mark.parametrize("contact", ["me", "http://localhost/", "https://me:secret@a.example/"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -163,6 +164,74 @@ def test_robots_ignored_is_told_at_the_start(comity: Command, web: FakeWeb) -> N
         line.startswith("comity: mute.localhost: robots.txt is neither asked for nor obeyed") for line in ran.errors
     )
     assert len(rows(Path("x"))) == 1
+
+
+def test_progress_says_what_is_waited_for(comity: Command, web: FakeWeb, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("comity.cli.progress.LINE_S", 0.05)
+    line = (
+        "crawl",
+        web.url("shop.localhost", "/"),
+        "-o",
+        "x",
+        "--allow-private",
+        "--patience",
+        "0",
+        "--max-pages",
+        "2",
+    )
+    ran = comity(*line, "--delay", "2")
+    assert re.search(
+        r"^comity: 0\.\d+ s  0 pages  0\.0/s  1 host \(\d at work, \d waiting\)  0 errors  0 B", ran.err, re.M
+    )
+    assert re.search(r"  next: shop\.localhost in 1\.\d+ s \(asked every 2 s\)$", ran.err, re.M)
+    assert all(said.startswith("comity: ") for said in ran.errors)
+
+
+def test_an_onlooker_who_leaves_does_not_stop_the_crawl(
+    comity: Command, web: FakeWeb, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("comity.cli.progress.LINE_S", 0.01)
+
+    def gone(text: str) -> None:
+        if "crawling into" not in text:
+            raise BrokenPipeError
+
+    monkeypatch.setattr("comity.cli.terminal.tell", gone)
+    ran = comity(
+        "crawl", web.url("shop.localhost", "/"), "-o", "x", "--allow-private", "--patience", "0", "--delay", "0.1"
+    )
+    assert ran.code == Exit.OK
+    assert ran.out.startswith("4 pages in ")
+
+
+LIMITED = """
+import resource, signal, sys
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]), int(sys.argv[1])))
+from comity.cli import main
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("kib", [8, 24, 160])
+def test_a_full_disk_stops_the_crawl_cleanly_and_it_resumes(
+    fakeweb_process: Callable[..., Child], tmp_path: Path, kib: int
+) -> None:
+    """A limit on the size of files: the settings cannot be written, the store cannot be made, or cannot grow."""
+    web = fakeweb_process("--hosts", "4", "--pages", "30")
+    options = ["-o", "x", "--scope", "any", "--allow-private", "--delay", "0", "--patience", "0", "--quiet"]
+    limited = [sys.executable, "-c", LIMITED, str(kib * 1024), "crawl", *web.seeds, *options]
+    full = subprocess.run(limited, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert full.returncode == Exit.DISK_FULL, full.stderr
+    assert "Traceback" not in full.stderr
+    assert full.stderr.splitlines()[-1].startswith("comity: ")
+    assert "everything settled is safe: make room and run the same command again" in full.stderr
+    whole = [sys.executable, "-m", "comity", "crawl", *web.seeds, *options]
+    resumed = subprocess.run(whole, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60)
+    assert resumed.returncode == Exit.OK, resumed.stderr
+    written = rows(tmp_path / "x")
+    pages = {f"http://{line.host}{line.path}" for line in web.lines() if line.status == 200 and not line.is_robots}
+    assert pages and pages <= {re.sub(r":\d+/", "/", url) for url in written}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -32,12 +32,16 @@ def identity(settings: Settings, contact: str | None, *, local: bool) -> Identit
         configured=chosen.contact,
         memory=memory,
         local=local,
-        ask=_ask if sys.stdin.isatty() and sys.stderr.isatty() else None,
+        ask=_ask if somebody_is_there() else None,
         tell=lambda text: print(text, file=sys.stderr),
         product=chosen.product,
         version=chosen.version,
         mail=chosen.from_,
     )
+
+
+def somebody_is_there() -> bool:
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def _ask(question: str) -> str:

@@ -319,7 +319,7 @@ async def _work(order: Order, *, quiet: bool, as_json: bool) -> Exit:
                 except Exception as error:
                     failure = error
         with contextlib.suppress(*(() if failure is None else (Exception,))):  # the first failure is the one to tell
-            said = await summary.of(running)
+            said = await summary.of(running, failed=failure is not None)
             if as_json:
                 terminal.data(said.as_dict())
             else:

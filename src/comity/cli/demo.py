@@ -1,6 +1,7 @@
 """`comity demo`: the door to `comity.demo`, which plays, shows and judges.
 
-Nothing is decided here. The demo's modules are loaded only now, because they bring a web server of their own.
+Nothing is decided here: the demo itself says whether its servers were content, and that is the exit code. Its modules
+are loaded only when it is asked for, because they bring a web server of their own.
 """
 
 from __future__ import annotations

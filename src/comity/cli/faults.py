@@ -55,6 +55,8 @@ def explained(error: BaseException) -> tuple[Exit, str] | None:
     for module, name, code in KNOWN:
         kind = getattr(sys.modules.get(module), name, None)  # one that was raised has been imported
         if kind is not None and isinstance(error, kind):
+            if isinstance(error.__cause__, OSError) and error.__cause__.errno in FULL:
+                code = Exit.DISK_FULL
             return code, _line(error) + AFTERWARDS.get(code, "")
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""

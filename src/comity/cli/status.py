@@ -113,7 +113,7 @@ def _rows(standing: Standing) -> Iterator[tuple[str, str | Text]]:
     if stats is None:
         yield "known", "nothing: it has not begun"
     else:
-        yield from summary.left(stats)
+        yield from summary.left(stats, summary.NEVER if process is None else "with the hosts that are at work now")
         for name, count in stats.by_status.items():
             yield (
                 "by status" if name == "DISCOVERED" else "",

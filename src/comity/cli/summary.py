@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from comity.tally import Tally
 
 SHOWN = 10
+NEVER = "never by itself"
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ class Summary:
     contact: str | None
     user_agent: str
     ended: str  # why
+    failed: bool
     began_at: float
     ended_at: float
     requests: int  # robots.txt included
@@ -59,6 +61,7 @@ class Summary:
             "contact": self.contact,
             "user_agent": self.user_agent,
             "ended": self.ended,
+            "failed": self.failed,
             "began_at": self.began_at,
             "ended_at": self.ended_at,
             "seconds": round(self.seconds, 3),
@@ -83,7 +86,7 @@ def as_data(left: Stats) -> dict[str, Any]:
     }
 
 
-async def of(running: Running) -> Summary:
+async def of(running: Running, *, failed: bool = False) -> Summary:
     """To be asked after the run and before the crawl is closed."""
     assert running.directory is not None
     identity, place = running.identity, running.directory
@@ -95,6 +98,7 @@ async def of(running: Running) -> Summary:
         contact=identity.contact,
         user_agent=identity.user_agent,
         ended=running.crawl.why_ended,
+        failed=failed,
         began_at=running.began_at,
         ended_at=running.clock.now(),
         requests=running.crawl.hosts.requests,
@@ -142,21 +146,22 @@ def ranked(name: str, counts: Mapping[str, int], words: Mapping[str, str], of: s
 
 
 def _whole(summary: Summary) -> Iterator[tuple[str, str]]:
-    yield from left(summary.left)
+    yield from left(summary.left, "as soon as it is run again" if summary.failed else NEVER)
     yield "contact", plain(summary.contact) if summary.contact else "none: every seed is on this machine"
     yield "results", plain(summary.results) if summary.results else "outputs.jsonl.enabled is false"
     yield "log", plain(summary.log)
     yield "more", f"comity status {plain(summary.directory)}, comity why URL -o {plain(summary.directory)}"
 
 
-def left(stats: Stats) -> Iterator[tuple[str, str]]:
-    """What a frontier holds, and when it would go on."""
+def left(stats: Stats, otherwise: str = NEVER) -> Iterator[tuple[str, str]]:
+    """What a frontier holds, and when it would go on. `otherwise`: what to say when no host is scheduled that is in
+    nobody's hands."""
     yield "known", f"{many(stats.urls, 'URL')} of {many(stats.hosts, 'host')}, {many(stats.visits, 'visit')} ever"
     waiting = {name: stats.by_status.get(name, 0) for name in ("DISCOVERED", "FETCH_ERROR")}
     open_ones = {name: count for name, count in waiting.items() if count}
     yield "left", counted(open_ones) if open_ones else "nothing: every URL known was visited or refused"
     next_at = stats.next_ready_at
-    yield "next", "never by itself" if next_at is None else f"not before {instant(next_at)}"
+    yield "next", otherwise if next_at is None else f"not before {instant(next_at)}"
     for number, (host, until_at, why) in enumerate(stats.held[:SHOWN]):
         reason = f" ({plain(why)})" if why else ""
         yield "held" if number == 0 else "", f"{plain(host)} until {instant(until_at)}{reason}"
