@@ -142,9 +142,9 @@ def test_without_a_contact_nothing_starts(comity: Command, line: tuple[str, ...]
 def test_a_person_is_asked_once_and_remembered(comity: Command, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("comity.cli.asking.somebody_is_there", lambda: True)
     monkeypatch.setattr("sys.stdin", io.StringIO("nobody\nme@a.example\n"))
-    line = ("robots", "https://nowhere.invalid/")
+    line = ("robots", "http://10.0.0.1/")
     ran = comity(*line)
-    assert ran.code == Exit.REFUSED, "the host does not exist, but it was asked for"
+    assert ran.code == Exit.REFUSED, "a private address is not connected to, but a contact was needed"
     assert ran.err.count("Contact: ") == 2
     assert "'nobody' is neither a URL" in ran.err and "remembered in " in ran.err
     assert "me@a.example" in Path("home/comity/identity.toml").read_text()
