@@ -8,6 +8,7 @@ It refuses to hold a fact of its own: what a page says is written where it is tr
 
 from __future__ import annotations
 
+import importlib.metadata
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -76,9 +77,14 @@ def _arrows() -> Iterator[str]:
             yield f"    {start} --> {row.status.name}: {label.replace(':', ',')}"
 
 
+def setter() -> str:
+    """The library that sets the help's lines; another release of it may break them elsewhere."""
+    return "typer " + ".".join(importlib.metadata.version("typer").split(".")[:2])
+
+
 def commands() -> str:
     """What `--help` says, of every command."""
-    lines = ["# Commands", "", "Generated from the commands' own `--help` (`make docs`).", ""]
+    lines = ["# Commands", "", f"Generated from the commands' own `--help` (`make docs`), set by {setter()}.", ""]
     for name in ("", *typer.main.get_group(app).commands):
         said = CliRunner().invoke(app, [*name.split(), "--help"], prog_name="comity", terminal_width=100)
         lines += [f"## comity {name}".rstrip(), "", "```text", said.output.strip(), "```", ""]
