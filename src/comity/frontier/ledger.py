@@ -259,6 +259,8 @@ def open_reader(path: Path) -> Database:
     database = Database(path, read_only=True)
     try:
         found = version(database.connection, path)
+        if not found:
+            raise StoreFailed(str(path), "it is empty")
         if found < SCHEMA_VERSION:
             raise StoreFailed(
                 str(path), "it is of an older comity: let a crawl open it once, which brings it up to date"
