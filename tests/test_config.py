@@ -30,8 +30,10 @@ from comity.config import (
 )
 from comity.config.reading import line_of
 from comity.config.writing import value_of
+from comity.fetch import address
 from comity.model import Cause
 from comity.outputs import rows
+from comity.parse import Limits
 from comity.url import parse
 
 ROOT = Path(__file__).parent.parent
@@ -158,6 +160,14 @@ def test_a_value_of_the_wrong_kind_is_refused_in_words(text: str, message: str) 
         ("[scope]\nx = 1\n".replace("x = 1", 'include = ["("]'), "line 2: scope.include"),
         ("[robots]\nmax_age_s = '2d'", "line 1: robots: 0 <= min_age_s <= max_age_s <= 86400 (RFC 9309 section 2.4"),
         ("[robots]\nmax_redirects = 2", "line 2: robots.max_redirects is at least 5 (RFC 9309"),
+        (
+            '[address]\nallow_private = ["10.0.0.1/8"]',
+            "line 2: address.allow_private: 10.0.0.1/8 has host bits set: a net",
+        ),
+        (
+            '[address]\ndeny = ["x"]',
+            "line 2: address.deny: 'x' does not appear to be an IPv4 or IPv6 network: a network",
+        ),
         ('[outputs.jsonl]\n\ndrop_fields = ["tittle"]', "line 3: outputs.jsonl.drop_fields: no such field: tittle"),
         ('[hosts."a.example"]\nrobots = "ignore"', 'line 2: hosts."a.example".robots = "ignore" is for your own sites'),
         ('[hosts."https://a.example/"]\n', 'hosts."https://a.example/" is not a host name'),
@@ -384,6 +394,8 @@ def test_unset_settings_are_the_policies_own_defaults(name: str) -> None:
     assert policies.clean_ups(ours) == url.NONE
     assert policies.row_fields(ours) == rows.ALL
     assert policies.metadata_policy(ours) == metadata.Policy()
+    assert policies.guard(ours) == address.Guard()
+    assert policies.parse_limits(ours) == Limits()
     assert policies.profile(ours, once=False) == profiles.PROFILES[name]
     schedule, theirs = policies.schedule(ours), recrawl.SCHEDULES[name]
     for cause in Cause:
@@ -405,6 +417,16 @@ def test_redirects_without_a_limit_have_none_anywhere() -> None:
     read = loads("[lifecycle]\nredirect_loops = false\n")
     assert policies.profile(read, once=True).max_hops is None
     assert policies.scope_of(read, ()).max_hops > 10**9
+
+
+@pytest.mark.parametrize(
+    ("value", "everything", "networks"),
+    [("true", True, []), ("false", False, []), ('["10.1.0.0/16", "fd00::/8"]', False, ["10.1.0.0/16", "fd00::/8"])],
+)
+def test_inside_is_all_nothing_or_named_networks(value: str, everything: bool, networks: list[str]) -> None:
+    """SSRF-11."""
+    guard = policies.guard(loads(f"[address]\nallow_private = {value}\n"))
+    assert (guard.allow_private, [str(network) for network in guard.allow]) == (everything, networks)
 
 
 def test_never_is_a_word() -> None:

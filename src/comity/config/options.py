@@ -199,6 +199,9 @@ class Address(msgspec.Struct, frozen=True, kw_only=True):
             "an honest name has no reason to point inside",
         ),
     ] = "refuse"
+    nat64: Annotated[
+        bool, about("your network reaches IPv4 through NAT64 (64:ff9b::/96): the IPv4 address inside is judged")
+    ] = False
 
 
 class Host(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,12 +9,15 @@ Refuses to know files and flags; and it reads no option twice.
 
 from __future__ import annotations
 
+import ipaddress
 from collections.abc import Iterable
 
 from comity import metadata, politeness, recrawl, robots, scope
 from comity.config.options import Host, Interval, Settings
+from comity.fetch import address
 from comity.model import Cause
 from comity.outputs import rows
+from comity.parse import Limits
 from comity.profiles import Profile
 from comity.url import CleanUps, InvalidUrl, Url, host_key, parse
 
@@ -40,6 +43,8 @@ def check(settings: Settings) -> None:
     robots_policy(settings)
     politeness_policy(settings)
     row_fields(settings)
+    guard(settings)
+    parse_limits(settings)
     profile(settings, once=False)
     schedule(settings)
     metadata_policy(settings)
@@ -134,6 +139,39 @@ def row_fields(settings: Settings) -> rows.Fields:
         return rows.Fields(chosen.body, frozenset(chosen.drop_fields), frozenset(chosen.mask))
     except ValueError as error:
         raise ValueError(f"outputs.jsonl.drop_fields: {error}") from error
+
+
+def guard(settings: Settings) -> address.Guard:
+    chosen = settings.address
+    inside = chosen.allow_private
+    return address.Guard(
+        allow_private=inside is True,
+        allow=() if isinstance(inside, bool) else _networks("allow_private", inside),
+        deny=_networks("deny", chosen.deny),
+        ports=frozenset(chosen.ports),
+        mixed=chosen.mixed,
+        nat64=chosen.nat64,
+    )
+
+
+def _networks(option: str, texts: Iterable[str]) -> tuple[address.Network, ...]:
+    try:
+        return tuple(ipaddress.ip_network(text) for text in texts)
+    except ValueError as error:
+        raise ValueError(f"address.{option}: {error}: a network is written like 10.1.0.0/16") from error
+
+
+def parse_limits(settings: Settings) -> Limits:
+    chosen = settings.parse
+    return Limits(
+        max_bytes=chosen.max_bytes,
+        max_depth=chosen.max_depth,
+        max_links=chosen.max_links,
+        sitemap_max_bytes=chosen.sitemap_max_bytes,
+        sitemap_max_urls=chosen.sitemap_max_urls,
+        text=chosen.text,
+        per="domain" if settings.politeness.per == "domain" else "host",
+    )
 
 
 def profile(settings: Settings, *, once: bool) -> Profile:
