@@ -36,6 +36,7 @@ T = TypeVar("T")
 
 SCHEMA_VERSION = 1
 APPLICATION_ID = 0x636F6D79  # "comy": tells a frontier from any other SQLite file
+OLDEST_SQLITE = (3, 37, 0)  # strict tables; generated columns and RETURNING are older
 PAGE_BYTES = 4096  # 2 KB and 8 KB pages both cost more a visit (measured)
 CACHE_KB = 64 * 1024
 CHECKPOINT_S = 0.25
@@ -115,6 +116,8 @@ class Database:
 
 def prepare(path: Path) -> None:
     """Make the file, or bring an older one to the present schema. Safe from any number of processes at once."""
+    if sqlite3.sqlite_version_info < OLDEST_SQLITE:
+        raise StoreFailed(str(path), f"SQLite {sqlite3.sqlite_version} is too old; 3.37 is needed")
     try:
         lock = WriterLock(f"{path}-writer")
     except OSError as error:
