@@ -20,7 +20,7 @@ import msgspec
 
 from comity import directives, headers
 from comity.model import Directives, Found, Link, LinkKind, Page
-from comity.parse import encoding, html, sitemap, sniff
+from comity.parse import encoding, html, inflate, sitemap, sniff
 from comity.parse.text import tidy
 from comity.url import Url
 
@@ -43,7 +43,7 @@ class Limits:
 
 def is_heavy(page: Page) -> bool:
     """Does reading take long enough to hold up everything else? (Compressed bodies unfold to any size.)"""
-    return len(page.body) > _HEAVY_BYTES or page.body.startswith(sniff.GZIP)
+    return len(page.body) > _HEAVY_BYTES or page.body.startswith(inflate.GZIP)
 
 
 def read(page: Page, url: Url, *, limits: Limits, token: str, now: float, sitemap: bool = False) -> Found:

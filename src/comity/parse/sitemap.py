@@ -15,7 +15,6 @@ Refuses to know which URLs may be listed where (the location rule is `scope`'s) 
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterator
 from typing import Any, Literal, NamedTuple
 
@@ -23,22 +22,30 @@ from lxml import etree
 
 from comity.headers import parse_date, parse_w3c_date
 from comity.model import Link, LinkKind
-from comity.parse import encoding
-from comity.parse.sniff import GZIP, category
+from comity.parse import encoding, inflate, salvage
+from comity.parse.sniff import category
 from comity.url import InvalidUrl, Url, host_key, parse, resolve
 
 _CHUNK = 65_536
-_MAX_LAYERS = 2
 _DAY_S = 86_400.0
 _OURS = re.compile(r"https?://(?:www\.)?(?:sitemaps\.org|google\.com)/schemas/sitemap/", re.IGNORECASE)
 _SPACES = " \t\r\n\f\v\x85\xa0\u1680\u180e\u2028\u2029\u202f\u205f\u3000\ufeff\u200b" + "".join(
     map(chr, range(0x2000, 0x200B))
 )
 _NO_XML = bytes(byte for byte in range(32) if byte not in b"\t\n\r")
-_BARE_AMPERSAND = re.compile(rb"&(?!(?:#[0-9]+|#[xX][0-9A-Fa-f]+|[A-Za-z_][\w.\-]*);)")
+_MAX_REFERENCES = 2_000_000
+_ENTITY_CHARACTER = "\uf8ff"  # stands for an entity, which is never read
+_ENTITY = _ENTITY_CHARACTER.encode()
+_REFERENCE = re.compile(
+    rb"(<!\[CDATA\[.*?(?:\]\]>|\Z))|&(?!(?:#[0-9]+|#[xX][0-9A-Fa-f]+|amp|lt|gt|quot|apos);)([A-Za-z_][\w.\-]*;)?",
+    re.DOTALL,
+)
 _DECLARED = re.compile(rb"""<\?xml[^>]{0,200}?encoding\s*=\s*["']([\w.:\-]{1,40})["']""")
 _ROOT = re.compile(rb"<\?xml[\s]|<(?:[\w.\-]+:)?(?:urlset|sitemapindex)[\s/>]", re.IGNORECASE)
-_TAGS = tuple(f"{{*}}{form(name)}" for name in ("url", "sitemap", "loc", "lastmod") for form in (str, str.upper))
+_ROOT_NAME = re.compile(rb"<(?:[\w.\-]+:)?(urlset|sitemapindex)[\s/>]", re.IGNORECASE)
+_END = re.compile(rb"</(?:[\w.\-]+:)?(?:urlset|sitemapindex)\s*>", re.IGNORECASE)
+_NAMES = ("urlset", "sitemapindex", "url", "sitemap", "loc", "lastmod")
+_TAGS = tuple(f"{{*}}{form(name)}" for name in _NAMES for form in (str, str.upper))
 
 
 class Listed(NamedTuple):
@@ -58,13 +65,15 @@ class _Entries:
     def __init__(self, url: Url, kind: LinkKind, limit: int, per: Literal["host", "domain"], now: float) -> None:
         self.url, self.kind, self.limit, self.per, self.now = url, kind, limit, per, now
         self.found: dict[str, Link] = {}
+        self.tried = 0
 
     @property
     def full(self) -> bool:
-        return len(self.found) >= self.limit
+        return len(self.found) >= self.limit or self.tried >= 4 * self.limit
 
     def add(self, loc: str, lastmod: str | None = None) -> None:
-        url = self._read(loc.strip(_SPACES))
+        self.tried += 1
+        url = self._read(loc.strip(_SPACES)) if _ENTITY_CHARACTER not in loc else None
         if url is not None and url.key not in self.found and not self.full:
             href = url.href.partition("#")[0]
             at = _instant(lastmod, self.now) if lastmod else None
@@ -95,13 +104,13 @@ def read(
     now: float = 0.0,
 ) -> Listed:
     """Reads a sitemap found at `url`. `charset` is the HTTP field's; by `now`, a date after tomorrow is none."""
-    data, cut = _decompressed(body, max_bytes)
-    looks = category(data)
+    data, cut = inflate.whole(body, max_bytes)
+    looks = category(data[:_CHUNK])
     if looks == "gzip":
         return Listed("other", cut=cut, problem="not a sitemap: its gzip data cannot be read")
     if looks not in {"sitemap", "text", "empty"}:
         junk = _ROOT.search(data, 0, _CHUNK)  # warnings printed before it
-        if junk is None or category(data[junk.start() :]) != "sitemap":
+        if junk is None or category(data[junk.start() : junk.start() + _CHUNK]) != "sitemap":
             what = {"xml": "XML of another kind", "xhtml": "an XHTML page", "html": "an HTML page"}
             return Listed("other", cut=cut, problem=f"not a sitemap: {what.get(looks, 'binary data')}")
         data = data[junk.start() :]
@@ -111,36 +120,6 @@ def read(
     else:
         listed = _xml(data, url, max_urls, per, now)
     return listed._replace(charset=name, cut=listed.cut or cut)
-
-
-def _decompressed(body: bytes, max_bytes: int) -> tuple[bytes, bool]:
-    """(the file, was it cut?) out of at most two layers of gzip, each of any number of members (RFC 1952 2.2); what
-    can be read of a damaged one."""
-    cut = False
-    for _ in range(_MAX_LAYERS):
-        if not body.startswith(GZIP):
-            break
-        parts: list[bytes] = []
-        room = max_bytes
-        rest = body
-        while rest.startswith(GZIP) and room > 0:
-            member = zlib.decompressobj(zlib.MAX_WBITS | 16)
-            try:
-                while room > 0 and not member.eof and (part := member.decompress(rest, min(room, 1 << 20))):
-                    parts.append(part)
-                    room -= len(part)
-                    rest = member.unconsumed_tail
-            except zlib.error:
-                cut = True
-                break
-            if not member.eof:
-                cut = True
-                break
-            rest = member.unused_data
-        if not parts:
-            break
-        body = b"".join(parts)
-    return (body[:max_bytes], True) if len(body) > max_bytes else (body, cut)
 
 
 def _in_utf8(data: bytes, charset: str | None) -> tuple[str, bytes]:
@@ -169,9 +148,8 @@ def _instant(text: str, now: float) -> float | None:
 
 
 def _text(data: bytes, entries: _Entries) -> Listed:
-    lines = re.split(r"[\r\n]+", data.decode("utf-8", "replace"))
     left_out = 0
-    for line in lines:
+    for line in dict.fromkeys(re.split(r"[\r\n]+", data.decode("utf-8", "replace"))):
         line = line.strip(_SPACES)
         if line[:8].lower().startswith(("http://", "https://")) or line.lower().startswith(f"{entries.url.host}/"):
             if entries.full:
@@ -184,14 +162,48 @@ def _text(data: bytes, entries: _Entries) -> Listed:
 
 
 def _xml(data: bytes, url: Url, max_urls: int, per: Literal["host", "domain"], now: float) -> Listed:
-    data = _BARE_AMPERSAND.sub(b"&amp;", data.translate(None, _NO_XML).lstrip())
-    root = re.search(rb"<(?:[\w.\-]+:)?(urlset|sitemapindex)[\s/>]", data, re.IGNORECASE)
+    data = data.translate(None, _NO_XML).lstrip()
+    if data.count(b"&") <= _MAX_REFERENCES:
+        data = _REFERENCE.sub(_only_characters, data)
+    root = _ROOT_NAME.search(data)
     is_index = root is not None and root[1].lower() == b"sitemapindex"
+    entry = "sitemap" if is_index else "url"
     entries = _Entries(url, LinkKind.SITEMAP if is_index else LinkKind.SITEMAP_URL, max_urls, per, now)
+    problem: str | None = None
+    left_out = 0
+    try:
+        fed = _parse(data, _Reading(entries, entry))
+        left_out = data.count(b"<loc", fed) if entries.full else 0
+    except (etree.XMLSyntaxError, ValueError) as error:
+        problem = f"not well-formed ({error}); what can be read of it was"
+        entries.found.clear()
+        entries.tried = 0
+        for loc, lastmod in salvage.entries(data, entry):
+            if entries.full:
+                left_out += 1
+            else:
+                entries.add(loc, lastmod)
+    return Listed(
+        "sitemapindex" if is_index else "sitemap",
+        tuple(entries.found.values()),
+        left_out,
+        cut=problem is not None and _END.search(data, max(0, len(data) - _CHUNK)) is None,
+        problem=problem,
+    )
+
+
+def _only_characters(found: re.Match[bytes]) -> bytes:
+    """Marked sections stay, a bare ampersand is itself, and an entity of anybody's making is nothing."""
+    if found[1] is not None:
+        return found[1]
+    return _ENTITY if found[2] is not None else b"&amp;"
+
+
+def _parse(data: bytes, reading: _Reading) -> int:
+    """Feeds the parser piece by piece, until the file or the room for URLs ends; says how far it came."""
     parser = etree.XMLPullParser(
         events=("start", "end"),
         tag=_TAGS,
-        recover=True,
         resolve_entities=False,
         load_dtd=False,
         no_network=True,
@@ -200,90 +212,65 @@ def _xml(data: bytes, url: Url, max_urls: int, per: Literal["host", "domain"], n
         remove_pis=True,
         encoding="utf-8",
     )
-    whole = re.search(rb"</(?:[\w.\-]+:)?(?:urlset|sitemapindex)\s*>", data[-_CHUNK:], re.IGNORECASE) is not None
-    reading = _Reading(entries, "sitemap" if is_index else "url")
-    fed = 0
-    problem: str | None = None
-    try:
-        for fed in range(0, len(data), _CHUNK):
-            parser.feed(data[fed : fed + _CHUNK])
-            reading.take(parser.read_events())
-            if entries.full:
-                break
-        else:
-            parser.close()
-            reading.take(parser.read_events(), complete=whole or b"</" in data[data.rfind(b"<loc") :])
-    except (etree.XMLSyntaxError, ValueError, AssertionError) as error:
-        problem = str(error)
+    for start in range(0, len(data), _CHUNK):
+        parser.feed(data[start : start + _CHUNK])
+        reading.take(parser.read_events())
+        if reading.entries.full:
+            return start + _CHUNK
+    parser.close()
+    reading.take(parser.read_events())
     reading.flush()
-    if problem is None and len(parser.error_log) > 0:
-        first = parser.error_log[0]
-        problem = f"line {first.line}: {first.message}"
-    left_out = data.count(b"<loc", fed + _CHUNK) if entries.full else 0
-    return Listed(
-        "sitemapindex" if is_index else "sitemap",
-        tuple(entries.found.values()),
-        left_out,
-        cut=not whole,
-        problem=f"not well-formed ({problem}); what could be read was" if problem else None,
-    )
+    return len(data)
 
 
 class _Reading:
-    """Turns the parser's events into entries. An entry ends where it is closed, or where the next one begins."""
+    """Turns the parser's events into entries, and lets go of what was read."""
 
     def __init__(self, entries: _Entries, entry: str) -> None:
         self.entries, self.entry = entries, entry
+        self.root: Any = None
+        self.namespace: str | None = None
         self.inside = False
         self.loc: str | None = None
         self.lastmod: str | None = None
-        self.namespace: str | None = None
 
-    def take(self, events: Iterator[Any], *, complete: bool = True) -> None:
-        pending = list(events)
-        for number, (event, element) in enumerate(pending):
-            if not self._is_ours(element):
+    def take(self, events: Iterator[Any]) -> None:
+        for event, element in events:
+            space, name = _name_of(element)
+            if self.root is None:
+                self.root, self.namespace = element.getroottree().getroot(), space
+            if space and space != self.namespace and not _OURS.match(space):
                 continue
-            name = etree.QName(element).localname.lower()
             if name == self.entry:
                 self.flush()
                 self.inside = event == "start"
-                if event == "end":
-                    _forget(element)
-            elif event == "end" and self.inside and name in {"loc", "lastmod"}:
-                if not complete and name == "loc" and not any(_is_loc(later) for later in pending[number + 1 :]):
-                    continue  # the file ends inside it
-                text = _text_of(element)
+            elif event == "end" and self.inside:
                 if name == "loc" and self.loc is None:
-                    self.loc = text
+                    self.loc = _text_of(element)
                 elif name == "lastmod" and self.lastmod is None:
-                    self.lastmod = text
+                    self.lastmod = _text_of(element)
+        self._forget()
 
     def flush(self) -> None:
         if self.loc:
             self.entries.add(self.loc, self.lastmod)
         self.loc = self.lastmod = None
 
-    def _is_ours(self, element: Any) -> bool:
-        namespace = etree.QName(element).namespace
-        if not namespace or _OURS.match(namespace):
-            return True
-        root = element.getroottree().getroot()
-        return bool(namespace == etree.QName(root).namespace)
+    def _forget(self) -> None:
+        """Only elements still open are needed: each is the last child of its parent."""
+        node = self.root
+        while node is not None and len(node):
+            del node[:-1]
+            node = node[-1]
 
 
-def _is_loc(event: tuple[str, Any]) -> bool:
-    return event[0] == "end" and etree.QName(event[1]).localname.lower() == "loc"
+def _name_of(element: Any) -> tuple[str, str]:
+    tag: str = element.tag
+    space, _, name = tag.rpartition("}")
+    return space[1:], name.lower()
 
 
 def _text_of(element: Any) -> str:
-    """Its characters; none if it holds anything else (an entity, another element)."""
+    """Its characters; none if it holds an element, or an entity."""
     text: str | None = element.text
-    return text if text is not None and len(element) == 0 else ""
-
-
-def _forget(element: Any) -> None:
-    element.clear()
-    parent = element.getparent()
-    while parent is not None and element.getprevious() is not None:
-        del parent[0]
+    return text if text is not None and len(element) == 0 and _ENTITY_CHARACTER not in text else ""

@@ -12,14 +12,15 @@ Refuses to read more than the beginning.
 from __future__ import annotations
 
 import re
-import zlib
 from typing import Literal
+
+from comity.parse.inflate import GZIP, beginning
 
 Reader = Literal["html", "xhtml", "sitemap", "text", "other"]
 Category = Literal["html", "xhtml", "sitemap", "xml", "gzip", "text", "binary", "empty"]
 
-GZIP = b"\x1f\x8b"
 _HEAD_BYTES = 4_096
+_FAR_BYTES = 65_536
 _HTML = frozenset({"text/html"})
 _XHTML = frozenset({"application/xhtml+xml", "application/vnd.wap.xhtml+xml"})
 _XML = frozenset({"text/xml", "application/xml", "application/x-xml"})
@@ -39,16 +40,18 @@ _HTML_ROOT = re.compile(
     rb"<(?:!DOCTYPE[\s]+HTML|HTML|HEAD|SCRIPT|IFRAME|H1|DIV|FONT|TABLE|A|STYLE|TITLE|B|BODY|BR|P)(?=[\s/>])",
     re.IGNORECASE,
 )
+_HTML_PAGE = re.compile(rb"<(?:!DOCTYPE[\s]+HTML|HTML)[\s>]", re.IGNORECASE)
 _BINARY = re.compile(rb"[\x01-\x08\x0b\x0e-\x1a\x1c-\x1f]")
 
 
 def reader(media_type: str | None, body: bytes, *, known_sitemap: bool = False) -> Reader:
     """Who reads this body? `media_type` as `headers.content_type` gives it."""
     if known_sitemap:
-        looks = category(unfold(body[:_HEAD_BYTES]))
-        if looks == "html" or (looks == "xhtml" and not _SITEMAP_ROOT.search(body[:_HEAD_BYTES])):
-            return "xhtml" if looks == "xhtml" or media_type in _XHTML else "html"
-        return "sitemap"
+        head = beginning(body[:_FAR_BYTES], _FAR_BYTES)  # comments may be long
+        looks = category(head)
+        if looks not in {"html", "xhtml"} or (_SITEMAP_ROOT.search(head) and not _HTML_PAGE.search(head)):
+            return "sitemap"  # warnings of a script may stand before it
+        return "xhtml" if looks == "xhtml" or media_type in _XHTML else "html"
     if media_type in _HTML:
         return "html"
     if media_type in _XHTML:
@@ -56,7 +59,7 @@ def reader(media_type: str | None, body: bytes, *, known_sitemap: bool = False) 
     is_xml = media_type is not None and (media_type in _XML or media_type.endswith("+xml"))
     if not (media_type is None or is_xml or media_type in _TEXT or media_type in _SOME_FILE):
         return "other"
-    looks = category(unfold(body[:_HEAD_BYTES]))
+    looks = category(beginning(body[:_HEAD_BYTES], _HEAD_BYTES))
     if looks == "sitemap":
         return "sitemap"
     if media_type in _TEXT:
@@ -72,7 +75,7 @@ def category(body: bytes) -> Category:
     """What a body looks like, by its beginning (MIME Sniffing 7.1, and the roots of XML)."""
     if body.startswith(GZIP):
         return "gzip"
-    head = _in_ascii(body[:_HEAD_BYTES])
+    head = _in_ascii(body)
     start = _PROLOG.match(head)
     rest = head[start.end() :] if start is not None else head
     if _SITEMAP_ROOT.match(rest):
@@ -84,21 +87,11 @@ def category(body: bytes) -> Category:
         return "xml"
     if not head.strip():
         return "empty"
+    if rest[:9].upper() == b"<!DOCTYPE":
+        return "xml"
     if rest.startswith((b"<!--", b"<!")):
         return "html"
     return "binary" if _BINARY.search(head) else "text"
-
-
-def unfold(head: bytes) -> bytes:
-    """The beginning of a body, decompressed where it is compressed, at most twice."""
-    for _ in range(2):
-        if not head.startswith(GZIP):
-            break
-        try:
-            head = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(head, _HEAD_BYTES)
-        except zlib.error:
-            break
-    return head
 
 
 def _in_ascii(head: bytes) -> bytes:
