@@ -29,8 +29,10 @@ The modules in reading order, words first; imports go upwards in this list only.
     fetch       one request under caps
     frontier    every URL's life story
     outputs     where results and evidence go
+    plan        what a run is told
     hosts       a claimed host: go, wait until, refuse; the one way to the network
     settling    outputs before settle, a batch at a time
+    sifting     which links become entries
     crawl       the whole path of one URL, on one screen
     config      every option once
     identity    who asks

@@ -22,7 +22,7 @@ from comity import identity as identities
 from comity import seeds as seeding
 from comity.clock import SystemClock
 from comity.config import ConfigError, Settings, changes, defaults, dumps_commented, load, override, policies
-from comity.crawl import Crawl, Plan
+from comity.crawl import Crawl
 from comity.crawldir import CrawlDir
 from comity.fetch import CurlFetcher
 from comity.frontier.lock import DirectoryLock
@@ -35,9 +35,11 @@ from comity.model import Access, Entry, Failure, HostState, Stats, Verdict
 from comity.outputs.crawllog import CrawlLog
 from comity.outputs.jsonl import JsonlSink
 from comity.outputs.nowhere import NoJournal
+from comity.plan import Plan
 from comity.ports import Clock, Journal, Sink
 from comity.seeds import Seed
 from comity.settling import Desk
+from comity.sifting import Sifter
 from comity.tally import Tally
 from comity.url import Url, host_key
 
@@ -173,7 +175,7 @@ async def open_crawl(
             hosts=hosts,
             desk=desk,
             journal=journal,
-            seen=seen,
+            sifter=Sifter(plan, hosts, seen),
             clock=clock,
             tally=tally,
             chance=chance,

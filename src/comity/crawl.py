@@ -21,12 +21,10 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Literal
 
 import msgspec
 
-from comity import lifecycle, metadata, parse, politeness, profiles, recrawl, scope
+from comity import lifecycle, parse, politeness, scope
 from comity.hosts import Host, Hosts, Stopping, Store, Wait
 from comity.model import (
     Cause,
@@ -35,11 +33,8 @@ from comity.model import (
     Entry,
     Found,
     HttpError,
-    Link,
-    LinkKind,
     Outcome,
     Page,
-    Redirect,
     Refused,
     Request,
     RobotsFile,
@@ -48,10 +43,12 @@ from comity.model import (
     StillFresh,
     Visit,
 )
-from comity.ports import Clock, Journal, Seen
+from comity.plan import Plan
+from comity.ports import Clock, Journal
 from comity.settling import Desk, Enough
+from comity.sifting import Sifter
 from comity.tally import Tally
-from comity.url import NONE, CleanUps, InvalidUrl, Url, host_key
+from comity.url import InvalidUrl, Url
 from comity.url import parse as parse_url
 
 GIVE_BACK_S = 5.0
@@ -67,31 +64,6 @@ POLL_S = 1.0
 """How often a worker looks for ready hosts that nobody told it of (another process may have added them)."""
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The settings, dissolved into the small policies that the decisions take."""
-
-    worker: str
-    token: str
-    scope: scope.Scope
-    profile: profiles.Profile
-    schedule: recrawl.Schedule
-    metadata: metadata.Policy
-    limits: parse.Limits
-    clean: CleanUps = NONE
-    host_per: Literal["host", "domain"] = "host"
-    judge_links: bool = True  # links to origins whose rules are at hand are judged when found
-    reopen: bool = True  # refused URLs are judged again when the rules change
-    trust_freshness: bool = True  # an answer fresh by its own word is not asked for again
-    follow_sitemaps: bool = True  # those that robots.txt names
-    max_hosts: int = 10_000
-    per_host: int = 20
-    max_pages: int | None = None  # page requests in this run, in flight included
-    once: bool = True  # every URL once in this run, then end; else for ever
-    patience_s: float = 60.0  # with `once`: wait for what is held or due within this, leave the rest
-    until_at: float | None = None
-
-
 class Crawl:
     """One worker's crawl, from `run` to its end."""
 
@@ -103,13 +75,13 @@ class Crawl:
         hosts: Hosts,
         desk: Desk,
         journal: Journal,
-        seen: Seen,
+        sifter: Sifter,
         clock: Clock,
         tally: Tally,
         chance: Callable[[], float],
     ) -> None:
         self.plan, self.hosts, self.tally, self.clock = plan, hosts, tally, clock
-        self._store, self._desk, self._journal, self._seen, self._chance = store, desk, journal, seen, chance
+        self._store, self._desk, self._journal, self._sifter, self._chance = store, desk, journal, sifter, chance
         self._serving: dict[str, asyncio.Task[None]] = {}
         self._readers = asyncio.Semaphore(2)  # heavy pages parsed at once
         self._pages_left = plan.max_pages
@@ -150,7 +122,7 @@ class Crawl:
             host_due_at=politeness.next_at(host.state, host.manner.politeness),
         )  # fmt: skip
         after = self._file_refusal(step.after, outcome, host, url)
-        discoveries, refused_links = self._sift(entry, after, outcome, found, host, now)
+        discoveries, refused_links = self._sifter.links(entry, after, outcome, found, now)
         visit = Visit(entry, outcome, after, now, found, wire, verdict, discoveries, refused_links, step.deletion,
                       waited_s)  # fmt: skip
         after = msgspec.structs.replace(after, place=self._journal.visited(visit))
@@ -297,15 +269,14 @@ class Crawl:
             if soonest.until_at > state.not_before_at:
                 state = msgspec.structs.replace(state, not_before_at=soonest.until_at, hold_reason=soonest.reason)
                 self._journal.note("hold", self.clock.now(), host=host.key, until=soonest.until_at, why=soonest.reason)
-        self._desk.put_last(
-            Settlement(host.key, host.token, (), self._sitemaps(host), state, (), _drained(host), give_back=True)
-        )
+        found = self._sifter.sitemaps(host, self.clock.now())
+        self._desk.put_last(Settlement(host.key, host.token, (), found, state, (), _drained(host), give_back=True))
         self.hosts.leave(host)
         self._serving.pop(host.key, None)
         self._freed.set()
 
     async def _settle(self, host: Host, visit: Visit, change: Change, *, urgent: bool) -> None:
-        discoveries = visit.discoveries + self._sitemaps(host)
+        discoveries = visit.discoveries + self._sifter.sitemaps(host, self.clock.now())
         deletions = (visit.deletion,) if visit.deletion is not None else ()
         settlement = Settlement(
             host.key, host.token, (change,), discoveries, host.state, deletions, _drained(host), visits=1
@@ -358,71 +329,12 @@ class Crawl:
                     parse.read, outcome, url, limits=limits, token=token, now=now, sitemap=entry.is_sitemap
                 )
 
-    def _sift(
-        self, entry: Entry, after: Entry, outcome: Outcome, found: Found | None, host: Host, now: float
-    ) -> tuple[tuple[Entry, ...], dict[str, int]]:
-        """The links worth keeping as entries, and how many were not, by the rule that said so."""
-        plan = self.plan
-        refused: dict[str, int] = {}
-        kept: list[Entry] = []
-        links: tuple[Link, ...] = found.links if found is not None else ()
-        if isinstance(outcome, Redirect):
-            links = self._redirect_link(outcome) if after.status is Status.REDIRECTION else ()
-        elif found is not None and found.directives.nofollow:
-            links, refused = (), {"directives.nofollow": len(links)} if links else {}
-        elif after.status is Status.REDIRECTION:  # a meta refresh that a profile takes for a redirect
-            links = tuple(link for link in links if link.kind is LinkKind.REFRESH)
-        depth = entry.depth + 1
-        for link in links:
-            if link.nofollow:
-                refused["rel.nofollow"] = refused.get("rel.nofollow", 0) + 1
-                continue
-            is_sitemap = link.kind is LinkKind.SITEMAP
-            if link.kind is not LinkKind.REDIRECT and self._seen.knows(link.key, depth, is_sitemap):
-                continue
-            child = lifecycle.discover(entry, link, now=now, profile=plan.profile, metadata_policy=plan.metadata)
-            ruling = scope.judge(plan.scope, link.url, link.host, child.depth, hops=child.hops)
-            if not ruling.keep:
-                refused[ruling.rule] = refused.get(ruling.rule, 0) + 1
-                continue
-            if plan.judge_links and (said := self.hosts.verdict_at_hand(link)) is not None and not said[0].allowed:
-                refused["robots"] = refused.get("robots", 0) + 1
-                child = lifecycle.refuse_found(child, said[1] if plan.reopen else None)
-            kept.append(child)
-        return tuple(kept), refused
-
-    def _redirect_link(self, outcome: Redirect) -> tuple[Link, ...]:
-        if outcome.target is None:
-            return ()
-        try:
-            url = parse_url(outcome.target, self.plan.clean)
-        except InvalidUrl:
-            return ()
-        return (Link(url.href, url.key, host_key(url.host, self.plan.host_per), LinkKind.REDIRECT),)
-
     def _file_refusal(self, after: Entry, outcome: Outcome, host: Host, url: Url | None) -> Entry:
         """A URL refused by robots.txt keeps the digest of the rules that refused it."""
         if not isinstance(outcome, Refused) or outcome.cause is not Cause.ROBOTS or url is None or not self.plan.reopen:
             return after
         state = host.state.robots.get(url.origin)
         return msgspec.structs.replace(after, rules_digest=state.rules_digest if state else None)
-
-    def _sitemaps(self, host: Host) -> tuple[Entry, ...]:
-        """Sitemaps that a robots.txt just read has named, as discoveries."""
-        named, host.sitemaps = host.sitemaps, []
-        if not self.plan.follow_sitemaps:
-            return ()
-        now = self.clock.now()
-        kept = []
-        for sitemap, robots_url in named:
-            try:
-                url = parse_url(sitemap, self.plan.clean)
-            except InvalidUrl:
-                continue
-            link = Link(url.href, url.key, host_key(url.host, self.plan.host_per), LinkKind.SITEMAP)
-            if scope.judge(self.plan.scope, link.url, link.host, 0).keep:
-                kept.append(lifecycle.sitemap_of_robots(link, robots_url, now=now))
-        return tuple(kept)
 
     def _seen_in_this_run(self, entry: Entry) -> bool:
         return (

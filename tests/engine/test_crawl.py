@@ -29,7 +29,7 @@ from comity.fakeweb import (
     throttled,
 )
 from comity.model import Cause, Deletion, Failure, Mark, Status, Visit
-from tests.conftest import StartWeb
+from conftest import StartWeb
 
 START_AT = 1_800_000_000.0
 LOCAL: dict[str, Any] = {"address.allow_private": True, "scope.mode": "host"}

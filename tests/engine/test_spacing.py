@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from tests.conftest import StartWeb
 
 import comity
 from comity.config import defaults, override
 from comity.fakeweb import NO_ROBOTS, Answer, Site, page
 from comity.fakeweb.log import Line
+from conftest import StartWeb
 
 
 def page_starts(lines: Sequence[Line]) -> list[float]:
