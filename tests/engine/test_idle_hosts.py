@@ -1,4 +1,4 @@
-"""A thousand hosts that wait cost little: a coroutine, a state, a few entries; no body, tree or visit (design 8)."""
+"""A thousand hosts that wait cost little: a coroutine, a state, some entries; no body, tree or visit (design 8)."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import Sequence
 
 import pytest
@@ -20,13 +21,13 @@ def page_starts(lines: Sequence[Line]) -> list[float]:
 
 @pytest.mark.parametrize("delay_s", [0.25, 1.0])
 async def test_P6_no_gap_under_the_delay_and_no_time_lost(fakeweb: StartWeb, delay_s: float) -> None:
-    """Eight requests of one host. Whatever else is counted, the server sees none early, and the total is the theory's."""
+    """Eight requests of one host: the server sees none early, and the total is that of the theory."""
     paths = [f"/{n}" for n in range(7)]
     web = await fakeweb(Site("a.localhost", {path: page() for path in paths}, (NO_ROBOTS,)))
     seeds = [web.url("a.localhost", path) for path in paths]
     visits = [visit async for visit in comity.crawl(seeds, delay_s=delay_s, allow_private=True)]
     starts = sorted(line.start_at for line in web.lines)
-    gaps = [after - before for before, after in zip(starts, starts[1:], strict=False)]
+    gaps = [after - before for before, after in itertools.pairwise(starts)]
     assert len(visits) == 7
     assert len(starts) == 8  # robots.txt is one of them: everything counts
     assert min(gaps) >= delay_s - 0.002
@@ -36,7 +37,7 @@ async def test_P6_no_gap_under_the_delay_and_no_time_lost(fakeweb: StartWeb, del
 
 @pytest.mark.parametrize("in_flight", [5, 10, 20])
 async def test_A1_in_flight_is_exactly_what_was_allowed(fakeweb: StartWeb, in_flight: int) -> None:
-    """Sixty hosts, one page each of 200 ms: never more than N at once, always N, and the total within 10 % of theory."""
+    """Sixty hosts, a page of 200 ms each: never more than N at once, N for long, the total within 10 % of theory."""
     hosts = [f"h{n}.localhost" for n in range(60)]
     slow = Answer(body=b"<title>slow</title>", headers=(("Content-Type", "text/html"),), wait_s=0.2)
     web = await fakeweb(*(Site(host, {"/": slow}, (NO_ROBOTS,)) for host in hosts))
@@ -80,5 +81,5 @@ async def test_more_in_flight_by_consent_stays_spaced(fakeweb: StartWeb) -> None
     starts = page_starts(web.lines)
     assert len(visits) == 12
     assert 2 <= max(line.open_here for line in web.lines) <= 4
-    assert min(b - a for a, b in zip(starts, starts[1:], strict=False)) >= 0.1 - 0.002
+    assert min(b - a for a, b in itertools.pairwise(starts)) >= 0.1 - 0.002
     assert took < 12 * 0.5  # one after the other it would take six seconds
