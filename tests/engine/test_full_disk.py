@@ -32,7 +32,7 @@ class Room:
     def __init__(self, room_bytes: int) -> None:
         self.left = room_bytes
 
-    def write(self, file: int, data: bytes) -> int:
+    def write(self, file: int, data: bytes | memoryview) -> int:
         if self.left <= 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         taken = os.write(file, data[: self.left])
