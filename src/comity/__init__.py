@@ -48,7 +48,7 @@ __version__ = "0.1.0"
 
 # The engine's module has the same name as the function. It is imported first, so that the name below stays the
 # function, whoever imports the module later.
-import comity.crawl
+import comity.crawl  # noqa: F401  (for its order only)
 from comity.api import crawl
 from comity.model import Entry, Status, Visit
 
