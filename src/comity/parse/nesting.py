@@ -63,6 +63,7 @@ _RAW = _names("iframe noembed noframes script style textarea title xmp")
 _FORMATTING = _names("a b big code em font i nobr s small strike strong tt u")
 _KEPT = _RAW | _names("a plaintext")  # links, and what changes how the bytes after it are read
 _UNSURE = _names("frameset math select svg")  # inside these, names and raw text mean other things
+_FOREIGN = _names("math svg")
 _SCOPE = _names("annotation-xml applet caption desc foreignobject marquee mi mn mo ms mtext object select table td"
                 " template th title")  # fmt: skip
 _TABLE = _names("caption colgroup table tbody td tfoot th thead tr")
@@ -131,12 +132,14 @@ class _Open:
         self.names: list[bytes] = []
         self.formatting = 0
         self.unsure = 0  # how many inside which names and raw text mean other things
+        self.foreign = 0  # of these, drawings and formulas
         self.steps = 0
 
     def open(self, name: bytes) -> None:
         self.names.append(name)
         self.formatting += name in _FORMATTING
         self.unsure += name in _UNSURE
+        self.foreign += name in _FOREIGN
 
     def close(self, name: bytes) -> None:
         """Takes out the one element that an end tag of that name closes, if it closes any, and what ends with it."""
@@ -145,6 +148,7 @@ class _Open:
             return
         self.formatting -= name in _FORMATTING
         self.unsure -= name in _UNSURE
+        self.foreign -= name in _FOREIGN
         del self.names[at]
         if name in _SPECIAL:
             self.end_implied(_IN_TABLE if name in _TABLE else _PHRASES, at)
@@ -224,7 +228,11 @@ def _filter(data: bytes, max_depth: int) -> Bounded:
             done = position
         if name in _VOID or (name in _BELOW_TABLE and elements.names.count(b"table") == 0 == elements.unsure):
             continue
-        elements.end_implied(_IMPLIED.get(name, _NOTHING))
+        if elements.foreign:
+            if token["rest"].endswith(b"/") and name not in _SPECIAL and name not in _FORMATTING:
+                continue  # closed in its own tag
+        else:
+            elements.end_implied(_IMPLIED.get(name, _NOTHING))
         if name in _CLOSES_P:
             elements.end_implied(_P)
             rebuilt += elements.formatting
