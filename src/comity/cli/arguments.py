@@ -14,10 +14,10 @@ from typing import Annotated
 
 import typer
 
-from comity.config import quantities
-
 
 def seconds(text: str) -> float:
+    from comity.config import quantities
+
     try:
         value = float(text)
     except ValueError:
