@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import re
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from comity import metadata, politeness, profiles, recrawl, robots, scope, url
+from comity import fetch, metadata, politeness, profiles, recrawl, robots, scope, url
 from comity.config import (
     PROFILES,
     ConfigError,
@@ -80,7 +81,7 @@ def test_every_option_is_described_and_named_after_its_unit(path: tuple[str, ...
     assert meta.description[-1] != "."
     if info.default is None:
         assert meta.extra["like"] is not None, "an option that is not set needs an example"
-    if isinstance(info.default, float) and not path[-1].endswith(("_factor", "_growth")):
+    if isinstance(info.default, float) and not path[-1].endswith(("_factor", "_growth", "_ratio")):
         assert path[-1].endswith("_s"), "a duration is called ..._s"
 
 
@@ -395,6 +396,7 @@ def test_unset_settings_are_the_policies_own_defaults(name: str) -> None:
     assert policies.row_fields(ours) == rows.ALL
     assert policies.metadata_policy(ours) == metadata.Policy()
     assert policies.guard(ours) == address.Guard()
+    assert policies.fetch_limits(ours) == fetch.Limits()
     assert policies.parse_limits(ours) == Limits()
     assert policies.profile(ours, once=False) == profiles.PROFILES[name]
     schedule, theirs = policies.schedule(ours), recrawl.SCHEDULES[name]
@@ -435,3 +437,32 @@ def test_never_is_a_word() -> None:
     assert policies.schedule(read).error_s[Cause.ROBOTS] == 30 * 86_400
     assert 'fetched_s = "nevr": expected seconds (a number' in refused('[recrawl]\nfetched_s = "nevr"\n')
     assert 'or "never"; did you mean never?' in refused('[recrawl]\nfetched_s = "nevr"\n')
+
+
+def readers() -> list[str]:
+    """The source of every function that reads settings."""
+    package = ROOT / "src" / "comity"
+    files = [file for file in package.rglob("*.py") if file.parent.name != "config" or file.stem == "policies"]
+    functions = [
+        ast.get_source_segment(text, node) or ""
+        for text in (file.read_text() for file in files)
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return [source for source in functions if "settings" in source or "chosen" in source]
+
+
+READERS = readers()
+
+
+@pytest.mark.parametrize("path", OPTIONS, ids=".".join)
+def test_no_option_is_without_effect(path: tuple[str, ...]) -> None:
+    """Some function that takes this section of the settings takes this option of it."""
+    *section, name = (part.replace("from", "from_") for part in path if part != "own.example")
+    where = ".".join(section)
+    if where == "hosts":
+        taken, reads = r"host_settings\(|\.hosts\b", rf"\b(host|own|said)\.{name}\b"
+    else:
+        taken = rf"\.{re.escape(where)}\b" if where else "settings"
+        reads = rf"\.{re.escape(where)}\.{name}\b|\bchosen\.{name}\b" if where else rf"settings\.{name}\b"
+    assert any(re.search(taken, source) and re.search(reads, source) for source in READERS)

@@ -17,6 +17,7 @@ import msgspec
 from msgspec import Meta, field
 
 Seconds: TypeAlias = Annotated[float, Meta(ge=0)]
+Duration: TypeAlias = Annotated[float, Meta(gt=0)]
 Bytes: TypeAlias = Annotated[int, Meta(ge=1)]
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 Positive: TypeAlias = Annotated[int, Meta(ge=1)]
@@ -224,15 +225,20 @@ class Host(msgspec.Struct, frozen=True, kw_only=True):
 class Fetch(msgspec.Struct, frozen=True, kw_only=True):
     """Limits of one request. None is a judgement on a site: they keep one answer from costing all others."""
 
-    connect_timeout_s: Annotated[Seconds, about("to find the address, connect and agree on TLS")] = 10.0
-    read_timeout_s: Annotated[Seconds, about("between two bytes of an answer")] = 20.0
-    total_timeout_s: Annotated[Seconds, about("for one request as a whole")] = 120.0
+    connect_timeout_s: Annotated[Duration, about("to find the address, and again to connect and agree on TLS")] = 10.0
+    read_timeout_s: Annotated[Duration, about("from the request to the first byte, and between any two bytes")] = 20.0
+    total_timeout_s: Annotated[Duration, about("for one request as a whole")] = 60.0
     max_bytes: Annotated[
-        Bytes, about("of a body, as received and as decoded; the rest is left out and the page marked truncated")
+        Bytes, about("of a body, as received and as decoded, each; the rest is left out and the page marked truncated")
     ] = 10_485_760
+    max_header_line_bytes: Annotated[Bytes, about("of one line of the header")] = 65_536
+    max_header_bytes: Annotated[Bytes, about("of the header")] = 262_144
     max_ratio: Annotated[
-        Positive, about("decoded bytes for each byte received, beyond the first MiB", "more is a decompression bomb")
-    ] = 200
+        float, about("decoded bytes for each byte received, beyond the first MiB", "more is a bomb", ge=1)
+    ] = 200.0
+    drain_bytes: Annotated[
+        Count, about("of a body that nobody reads (redirects, errors), so that the connection can be used again")
+    ] = 65_536
     accept_language: Annotated[
         str | None, about("the Accept-Language field; not sent unless given", like="vi,en;q=0.5")
     ] = None
@@ -359,9 +365,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     per_host: Annotated[Positive, about("due URLs of a host held in memory")] = 20
     batch: Annotated[Positive, about("visits stored in one transaction")] = 64
     batch_s: Annotated[Seconds, about("or earlier: after so long")] = 0.1
-    lease_s: Annotated[
-        Annotated[float, Meta(gt=0)], about("how long the hosts of a process that died stay its own")
-    ] = 60.0
+    lease_s: Annotated[Duration, about("how long the hosts of a process that died stay its own")] = 60.0
     patience_s: Annotated[
         Seconds,
         about("`comity crawl` waits so long for what is held or due later, and leaves the rest for another time"),

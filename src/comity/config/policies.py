@@ -12,14 +12,14 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import Iterable
 
-from comity import metadata, politeness, recrawl, robots, scope
+from comity import fetch, metadata, parse, politeness, recrawl, robots, scope
 from comity.config.options import Host, Interval, Settings
 from comity.fetch import address
 from comity.model import Cause
 from comity.outputs import rows
-from comity.parse import Limits
 from comity.profiles import Profile
-from comity.url import CleanUps, InvalidUrl, Url, host_key, parse
+from comity.url import CleanUps, InvalidUrl, Url, host_key
+from comity.url import parse as parse_url
 
 PER_IP = (
     'politeness.per = "ip" is not built yet: a host row remembers its last address, but one clock for all hosts of an '
@@ -44,6 +44,7 @@ def check(settings: Settings) -> None:
     politeness_policy(settings)
     row_fields(settings)
     guard(settings)
+    fetch_limits(settings)
     parse_limits(settings)
     profile(settings, once=False)
     schedule(settings)
@@ -125,7 +126,7 @@ def host_settings(settings: Settings, host: str | None) -> Host:
 def key_of(settings: Settings, name: str) -> str:
     """The host key that a section ``[hosts."name"]`` speaks of."""
     try:
-        url = parse(f"https://{name}/")
+        url = parse_url(f"https://{name}/")
     except InvalidUrl as error:
         raise ValueError(f'hosts."{name}" is not a host name: {error}') from error
     if url.target != "/" or url.port != 443 or url.had_credentials:
@@ -161,9 +162,23 @@ def _networks(option: str, texts: Iterable[str]) -> tuple[address.Network, ...]:
         raise ValueError(f"address.{option}: {error}: a network is written like 10.1.0.0/16") from error
 
 
-def parse_limits(settings: Settings) -> Limits:
+def fetch_limits(settings: Settings) -> fetch.Limits:
+    chosen = settings.fetch
+    return fetch.Limits(
+        connect_s=chosen.connect_timeout_s,
+        between_bytes_s=chosen.read_timeout_s,
+        total_s=chosen.total_timeout_s,
+        max_body_bytes=chosen.max_bytes,
+        max_header_line_bytes=chosen.max_header_line_bytes,
+        max_header_bytes=chosen.max_header_bytes,
+        max_ratio=chosen.max_ratio,
+        drain_bytes=chosen.drain_bytes,
+    )
+
+
+def parse_limits(settings: Settings) -> parse.Limits:
     chosen = settings.parse
-    return Limits(
+    return parse.Limits(
         max_bytes=chosen.max_bytes,
         max_depth=chosen.max_depth,
         max_links=chosen.max_links,
