@@ -361,6 +361,7 @@ def _fetcher(settings: Settings, identity: Identity, clock: Clock) -> CurlFetche
         clock=clock,
         user_agent=identity.user_agent,
         mail=identity.mail,
+        accept_language=settings.fetch.accept_language,
         limits=policies.fetch_limits(settings),
         guard=policies.guard(settings),
     )

@@ -24,7 +24,7 @@ from comity.fakeweb import Child
 from comity.frontier.ledger import SqliteLedger
 from comity.model import Entry, Status
 
-HOSTS, PAGES, DELAY_S = 20, 8, 1.0
+HOSTS, PAGES, DELAY_S = 20, 18, 1.0
 RESUMES_WITHIN_S = 2.0
 
 
