@@ -185,8 +185,8 @@ def kind_of(rels: list[str] | tuple[str, ...], media_type: str) -> LinkKind | No
 
 def agreed(base: Url, references: list[str]) -> str | None:
     """The canonical URL, if all that the page says of it agree (REL-3)."""
-    urls = {url.key: url for url in (resolve(base, reference) for reference in references) if url is not None}
-    return next(iter(urls.values())).href if len(urls) == 1 else None
+    urls = [url for url in (resolve(base, reference) for reference in references) if url is not None]
+    return urls[0].href if len({url.key for url in urls}) == 1 else None
 
 
 _REFRESH = re.compile(

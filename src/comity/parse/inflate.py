@@ -36,7 +36,7 @@ def whole(body: bytes, max_bytes: int) -> tuple[bytes, bool]:
             break
         inside, damaged = _layer(body, max_bytes)
         cut = cut or damaged
-        if not inside:
+        if damaged and not inside:
             break
         body = inside
     return (body[:max_bytes], True) if len(body) > max_bytes else (body, cut)

@@ -238,12 +238,16 @@ def _filter(data: bytes, max_depth: int) -> Bounded:
             rebuilt += elements.formatting
             if rebuilt > _MAX_REBUILT:
                 return Bounded(b"".join([*kept, data[done : token.start()]]), True, True)
-        elif name == b"a":  # an open one ends here
+        elif name == b"a" and not elements.foreign:  # an open one ends here
             elements.close(name)
         if len(elements.names) < max_depth:
             elements.open(name)
         elif name not in _KEPT:
             kept.append(data[done : token.start()])
+            done = position
+            deep = True
+        elif name == b"a":  # the link stays, and holds nothing
+            kept += data[done:position], b"</a>"
             done = position
             deep = True
         if name in _RAW:

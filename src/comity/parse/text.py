@@ -53,7 +53,9 @@ def _follows_block(node: LexborNode) -> bool:
     while at is not None and at.tag not in _BLOCKS:
         before = at.prev
         if before is not None:
-            return before.tag in _BLOCKS
+            while before is not None and before.tag not in _BLOCKS:
+                before = before.last_child
+            return before is not None
         at = at.parent
     return False
 
