@@ -14,6 +14,7 @@ import argparse
 import json
 import os
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -55,6 +56,9 @@ class SyntheticWeb:
             sys.exit(f"no {self.script}: name the folder that holds bench/synthweb.py with --shared or COMITY_SHARED")
         if not shutil.which("nginx"):
             sys.exit("the synthetic web needs nginx-light and libnginx-mod-http-lua")
+        with socket.socket() as probe:  # nginx would share the port with whoever has it, and each get half the requests
+            if probe.connect_ex(("127.0.0.1", args.port)) == 0:
+                sys.exit(f"somebody listens on port {args.port} already: name another with --port")
         self.options = ["--dir", str(folder), "--port", str(args.port)]
         self.size = ["--hosts", str(args.hosts), "--pages", str(args.pages)]
         self.delay = ["--delay", str(args.delay)] if args.delay else []
