@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
+from comity.parse import nesting
 from comity.parse.nesting import MAX_ATTRIBUTES, bound
 
 LIMIT = 512
@@ -123,6 +124,16 @@ def test_the_filter_itself_takes_one_pass(piece: bytes) -> None:
     """A megabyte of each: the time limit of the suite would end a quadratic one."""
     page = piece * (1_000_000 // len(piece))
     assert len(bound(page, LIMIT).data) <= len(page) + 1
+
+
+def test_looking_for_what_an_end_tag_closes_is_bounded() -> None:
+    elements = nesting._Open()
+    for name in [b"div", b"td", *[b"span"] * 500]:
+        elements.open(name)
+    for _ in range(20_000):
+        elements.close(b"div")
+    assert elements.steps <= nesting._MAX_STEPS + 20_000 + 500
+    assert len(elements.names) == 502
 
 
 TAGS = (

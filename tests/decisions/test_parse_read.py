@@ -52,6 +52,7 @@ BINARY = b"\x89PNG\r\n\x1a\n\x00\x01"
         ("text/html", URLSET, True, "sitemap"),
         ("application/octet-stream", URLSET, True, "sitemap"),
         ("text/html", MENTIONS, True, "html"),
+        ("text/xml", b"<br />\n<b>Warning</b>: no\n" + URLSET, True, "sitemap"),
         ("application/xml", PAGE, True, "html"),
         ("application/json", b'{"a": 1}', True, "other"),
         ("text/html", MENTIONS, False, "html"),

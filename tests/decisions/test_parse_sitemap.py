@@ -124,6 +124,11 @@ def test_smp_8_lastmod(lastmod: str, at: float | None) -> None:
     assert listed(found_in(page)) == [("https://a.example/x", at)]
 
 
+def test_smp_1_a_namespace_may_come_late() -> None:
+    page = f"<urlset><url {NAMESPACE}><loc>https://a.example/x</loc></url></urlset>"
+    assert listed(found_in(page)) == [("https://a.example/x", None)]
+
+
 def test_nothing_leaks_into_the_next_entry() -> None:  # B135
     found = found_in(
         "<urlset><url><lastmod>2024-01-01</lastmod></url><url><loc>https://a.example/b</loc></url></urlset>"

@@ -160,7 +160,7 @@ class _Open:
     def _find(self, name: bytes) -> int | None:
         if name in _TABLE:
             stops = _TABLE_SCOPE
-        elif name == b"p" or (name not in _SPECIAL and name not in _FORMATTING):
+        elif name not in _SPECIAL and name not in _FORMATTING:
             stops = _SPECIAL
         else:
             stops = _SCOPE

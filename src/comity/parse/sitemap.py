@@ -271,6 +271,6 @@ def _name_of(element: Any) -> tuple[str, str]:
 
 
 def _text_of(element: Any) -> str:
-    """Its characters; none if it holds an element, or an entity."""
+    """Its characters; none if it holds an element."""
     text: str | None = element.text
-    return text if text is not None and len(element) == 0 and _ENTITY_CHARACTER not in text else ""
+    return text if text is not None and len(element) == 0 else ""
