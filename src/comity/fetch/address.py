@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple, TypeAlias
 
+from comity.url import is_loopback_name
+
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 _Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 
@@ -219,8 +221,8 @@ class Guard:
                 good.append(ip)
             elif problem is None:
                 problem = f"{ip}: {why}"
-        if problem is not None and self.mixed == "refuse":
-            return (), problem
+        if problem is not None and self.mixed == "refuse" and not is_loopback_name(host):
+            return (), problem  # (localhost was answered by ourselves, in both families: one allowed is enough)
         return tuple(good), problem
 
 

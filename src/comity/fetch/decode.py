@@ -211,7 +211,9 @@ class _Gzip:
                 head, data = self._head + data, b""
                 self._head = b""
                 length = _gzip_header(head)
-                if length is None and len(head) < _LONGEST_GZIP_HEADER:
+                if length is None:
+                    if len(head) > _LONGEST_GZIP_HEADER:
+                        raise DecodeError("a gzip header without end")
                     self._head = head
                 elif length:
                     self._inflate, self._crc, self._size = zlib.decompressobj(-zlib.MAX_WBITS), 0, 0

@@ -119,7 +119,8 @@ class Resolver:
             # One of those who wait may be cancelled; the others, and the cache, still want the answer.
             return await asyncio.shield(task)
         except asyncio.CancelledError:
-            if task.cancelled():  # by `close`; else the caller itself was
+            caller = asyncio.current_task()
+            if task.cancelled() and not (caller is not None and caller.cancelling()):  # by `close`
                 raise ResolveError(Failure.SELF, "the resolver was closed") from None
             raise
 
