@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from comity import lifecycle, parse, politeness, scope
-from comity.hosts import Host, Hosts, Stopping, Store, Wait
+from comity.hosts import GIVE_BACK_S, Held, Host, Hosts, Stopping, Store, Wait
 from comity.model import (
     Cause,
     Change,
@@ -41,7 +41,9 @@ from comity.model import (
     Settlement,
     Status,
     StillFresh,
+    Verdict,
     Visit,
+    Wire,
 )
 from comity.plan import Plan
 from comity.ports import Clock, Journal
@@ -50,9 +52,6 @@ from comity.sifting import Sifter
 from comity.tally import Tally
 from comity.url import InvalidUrl, Url
 from comity.url import parse as parse_url
-
-GIVE_BACK_S = 5.0
-"""A host on hold for longer than this is given back instead of kept waiting: its claim costs memory and a place."""
 
 CLAIM_AT_ONCE = 200
 """Hosts asked for in one claim (45-170 µs each: more would hold the store for too long)."""
@@ -108,8 +107,7 @@ class Crawl:
             elif self._is_fresh(entry):
                 outcome = StillFresh(entry.fresh_until_at or at)
             else:
-                self._spend_a_page()
-                outcome, wire, place = await host.ask(_request(entry), verdict=verdict, previous=entry.place)
+                outcome, wire, place = await self._ask(host, entry, verdict)
                 waited_s = max(0.0, wire.started_at - at)
                 entry = msgspec.structs.replace(entry, place=place)
                 host.state = msgspec.structs.replace(host.state, pages=host.state.pages + 1)
@@ -169,9 +167,8 @@ class Crawl:
         self.hosts.stopping = True
         self._freed.set()
         self._desk.changed.set()
-        for host in self.hosts.claimed.values():
-            for task in host.waiting:
-                task.cancel()
+        for task in self.hosts.waiting():
+            task.cancel()
 
     def halt(self) -> None:
         """Stop at once, requests in flight included."""
@@ -244,10 +241,10 @@ class Crawl:
                 if self._seen_in_this_run(entry):
                     await self._postpone(host, entry)
                 elif host.manner.politeness.in_flight == 1:
-                    if (wait := await self.visit(host, entry)) is not None:
+                    if (wait := await self._attempt(host, entry)) is not None:
                         waits.append(wait)
                 else:
-                    under_way.add(asyncio.create_task(self.visit(host, entry)))
+                    under_way.add(asyncio.create_task(self._attempt(host, entry)))
                     if len(under_way) >= host.manner.politeness.in_flight:
                         waits += await _some(under_way)
             if under_way:
@@ -261,6 +258,13 @@ class Crawl:
             for task in under_way:
                 task.cancel()
             self._give_back(host, waits)
+
+    async def _attempt(self, host: Host, entry: Entry) -> Wait | None:
+        """Visit, unless the host turns out to be on hold when it is this URL's turn."""
+        try:
+            return await self.visit(host, entry)
+        except Held as held:
+            return held.wait
 
     def _give_back(self, host: Host, waits: Sequence[Wait]) -> None:
         state = host.state
@@ -304,13 +308,19 @@ class Crawl:
             and self.clock.now() < entry.fresh_until_at
         )
 
-    def _spend_a_page(self) -> None:
-        """One page of the run's budget; with none left this visit is given up, those that have theirs go on."""
-        if self._pages_left is not None:
-            if self._pages_left <= 0:
-                self.why_ended = f"{self.plan.max_pages} pages were asked for, as many as allowed"
-                raise Stopping
-            self._pages_left -= 1
+    async def _ask(self, host: Host, entry: Entry, verdict: Verdict | None) -> tuple[Outcome, Wire, str]:
+        """Ask for one page of the run's budget; with none left this visit is given up, those that have theirs go on."""
+        if self._pages_left is None:
+            return await host.ask(_request(entry), verdict=verdict, previous=entry.place)
+        if self._pages_left <= 0:
+            self.why_ended = f"{self.plan.max_pages} pages were asked for, as many as allowed"
+            raise Stopping
+        self._pages_left -= 1
+        try:
+            return await host.ask(_request(entry), verdict=verdict, previous=entry.place)
+        except Held:
+            self._pages_left += 1
+            raise
 
     @property
     def _spent(self) -> bool:

@@ -1,18 +1,20 @@
 """A claimed host's run state: its robots, its clock, its slot; go, wait until, or refuse.
 
 `Host.ask` is the one wrapper of design: every request of every kind (page, robots.txt, a hop of a robots redirect)
-goes through it, and there is no other way to the network. It holds three things in this order: the host's turn (so
-that starts are spaced however many visits are under way), the host's clock, and one of the crawl's slots. The clock is
-read again after every sleep and once more after the slot is held, because a loop may wake a millisecond early and a
-slot may be long in coming. A lease is proved before each request, not assumed.
+goes through it, and there is no other way to the network. It holds four things in this order: room among the host's
+requests in flight (however many visits and guests there are), the host's turn (so that starts are spaced), its clock,
+and one of the crawl's slots. The clock is read again after every sleep and once more after the slot is held, because a
+loop may wake a millisecond early and a slot may be long in coming. A lease is proved before each request, not assumed.
+A host on hold for long is not waited for: `Held` says until when, and the host is given back.
 
 `Host.admit` answers for one URL by the rules of its *origin*: it obtains robots.txt when the copy at hand is missing
 or too old, reads the verdict, and says `Go`, `Wait` or refuses. An unreachable robots.txt makes the host wait and
 changes no entry.
 
 A robots.txt may redirect to another host, whose clock must be kept too. If that host is claimed here its own `Host` is
-used; else a *visitor* is: a `Host` without a claim, whose first instant and whose last one go through
-`Frontier.hold`, so that other workers, and a later claim of ours, keep their distance.
+used; else one without a claim, which begins with what the store knows of the host and places a `Frontier.hold` just
+before it starts a request and again after it, so that other workers, a later claim of ours, and a later run keep their
+distance. Invariant: while anybody waits or asks there, there is one `Host` a key, through claims and their ends.
 
 This module decides nothing about spacing, rules or retries: `comity.politeness` and `comity.robots` do. It refuses to
 know which frontier, fetcher or log it talks to.
@@ -21,6 +23,7 @@ know which frontier, fetcher or log it talks to.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -33,7 +36,6 @@ from comity.model import (
     Access,
     Cause,
     Claim,
-    Entry,
     Failed,
     Failure,
     HostState,
@@ -50,6 +52,9 @@ from comity.model import (
 )
 from comity.ports import Clock, Fetcher, Frontier, Journal, Ledger
 from comity.url import InvalidUrl, Url, host_key, parse
+
+GIVE_BACK_S = 5.0
+"""A host on hold for longer than this is given back instead of kept waiting: its claim costs memory and a place."""
 
 LONGEST_VISIT_WAIT_S = 60.0
 """A foreign host that may not be asked for longer than this is taken as out of reach for now."""
@@ -84,14 +89,24 @@ class Go:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing may be asked of this origin before `until_at`; the host is given back."""
+    """Nothing may be asked before `until_at`: of this origin, whose robots.txt is out of reach, or (None) of the host,
+    which is on hold."""
 
     until_at: float
     reason: str
+    origin: str | None = None
 
 
 class Stopping(Exception):
     """Raised out of a wait when the crawl ends."""
+
+
+class Held(Exception):
+    """Raised instead of a long wait when the host is on hold."""
+
+    def __init__(self, wait: Wait) -> None:
+        super().__init__(wait.reason)
+        self.wait = wait
 
 
 class Lease:
@@ -123,6 +138,9 @@ class Lease:
         self._until_at = asked_at + self.lease_s + self._margin_s
 
 
+_NO_TURN = contextlib.nullcontext()
+
+
 class Hosts:
     """All hosts this worker holds or is visiting, and what they share: fetcher, slots, rules, lease."""
 
@@ -147,25 +165,35 @@ class Hosts:
         self.claimed: dict[str, Host] = {}
         self.requests = 0
         self.stopping = False
-        self._visitors: dict[str, Host] = {}
+        self._visited: dict[str, Host] = {}  # hosts not claimed that have guests
         self._rules: OrderedDict[str, robots.Rules] = OrderedDict()
 
     def take(self, claim: Claim) -> Host:
-        """The run state of a host just claimed; a visit still under way there keeps its clock."""
-        visitor = self._visitors.pop(claim.host, None)
-        host = visitor or Host(self, claim.host, claim.state)
-        if visitor is not None:
-            later = max(claim.state.next_at, visitor.state.next_at)
-            in_flight = visitor.state.in_flight
-            host.state = msgspec.structs.replace(claim.state, next_at=later, in_flight=in_flight)
-        elif claim.state.in_flight:
-            host.state = msgspec.structs.replace(claim.state, in_flight=0)  # a crash forgets nothing else
+        """The run state of a host just claimed; guests still there keep it, and it keeps their clock."""
+        host = self._visited.pop(claim.host, None)
+        if host is None:
+            host = Host(self, claim.host, msgspec.structs.replace(claim.state, in_flight=0))
+        else:
+            here = host.state
+            host.state = msgspec.structs.replace(
+                claim.state,
+                next_at=max(claim.state.next_at, here.next_at),
+                not_before_at=max(claim.state.not_before_at, here.not_before_at),
+                widened_s=max(claim.state.widened_s, here.widened_s),
+                in_flight=here.in_flight,
+            )
         host.token = claim.token
         self.claimed[claim.host] = host
         return host
 
     def leave(self, host: Host) -> None:
         self.claimed.pop(host.key, None)
+        if host.guests:
+            self._visited[host.key] = host
+
+    def waiting(self) -> list[asyncio.Task[object]]:
+        """The tasks that wait for a host's clock or for a slot: what may be broken off when the crawl ends."""
+        return [task for host in (*self.claimed.values(), *self._visited.values()) for task in host.waiting]
 
     def verdict_at_hand(self, link: Link) -> tuple[Verdict, str | None] | None:
         """What the rules in memory say of a link just found, with their digest; None: no rules at hand."""
@@ -185,25 +213,27 @@ class Hosts:
     async def elsewhere(self, request: Request, url: Url) -> tuple[Outcome, Wire]:
         """Ask a host that is not the asker's own, by its own clock."""
         key = host_key(url.host, self.per)
-        host = self.claimed.get(key)
-        if host is not None:
+        host = self.claimed.get(key) or self._visited.get(key)
+        if host is None:
+            known = await self.store.host(key)
+            host = self.claimed.get(key) or self._visited.get(key)  # somebody may have come meanwhile
+            if host is None:
+                host = self._visited[key] = Host(self, key, _as_a_guest(known.state) if known else HostState())
+        host.guests += 1
+        try:
+            now = self.clock.now()
+            if politeness.next_at(host.state, host.manner.politeness) > now + LONGEST_VISIT_WAIT_S:
+                return Failed(Failure.UNREACHABLE, f"{key} may not be asked yet"), _silence(now)
             outcome, wire, _ = await host.ask(request)
+            if self.claimed.get(key) is not host:
+                await self.store.hold(key, politeness.next_at(host.state, host.manner.politeness))
             return outcome, wire
-        now = self.clock.now()
-        for stale in [k for k, v in self._visitors.items() if v.idle and v.state.next_at < now]:
-            del self._visitors[stale]
-        visitor = self._visitors.get(key)
-        if visitor is None:
-            visitor = self._visitors[key] = Host(self, key, HostState())
-        pause_s = politeness.delay_s(visitor.state, visitor.manner.politeness)
-        known_at = await self.store.hold(key, now + pause_s)
-        if known_at > now + LONGEST_VISIT_WAIT_S:
-            return Failed(Failure.UNREACHABLE, f"{key} may not be asked yet"), _silence(now)
-        if known_at > visitor.state.next_at:
-            visitor.state = msgspec.structs.replace(visitor.state, next_at=known_at)
-        outcome, wire, _ = await visitor.ask(request)
-        await self.store.hold(key, politeness.next_at(visitor.state, visitor.manner.politeness))
-        return outcome, wire
+        except Held as held:
+            return Failed(Failure.UNREACHABLE, f"{key} is on hold: {held.wait.reason}"), _silence(self.clock.now())
+        finally:
+            host.guests -= 1
+            if not host.guests and self._visited.get(key) is host:
+                del self._visited[key]
 
     def compiled(self, body: bytes, digest: str, origin: str) -> robots.Rules:
         """The rules of a robots.txt body for our token; hosts that serve the same body share all but the origin."""
@@ -232,9 +262,10 @@ class Host:
     __slots__ = (
         "_all",
         "_consulting",
+        "_room",
         "_turn",
-        "asking",
         "files",
+        "guests",
         "key",
         "manner",
         "rules",
@@ -254,28 +285,31 @@ class Host:
         self.files: list[RobotsFile] = []  # robots bodies not yet settled
         self.sitemaps: list[tuple[str, str]] = []  # (sitemap URL, robots URL) named by robots.txt, not yet handed on
         self.waiting: set[asyncio.Task[object]] = set()  # in a wait that may be broken off
-        self.asking = 0  # visits inside `ask`
-        self._turn: asyncio.Lock | None = None  # made when first contended: most hosts never need one
+        self.guests = 0  # requests on behalf of other hosts, waiting or in flight
+        self._room = asyncio.Semaphore(self.manner.politeness.in_flight)
+        self._turn = asyncio.Lock() if self.manner.politeness.in_flight > 1 else None  # else the room is the turn
         self._consulting: asyncio.Lock | None = None
-
-    @property
-    def idle(self) -> bool:
-        return self.asking == 0
 
     async def admit(self, url: Url) -> Go | Wait | Refused:
         """May this URL be asked now? Obtains robots.txt first if need be, by the same clock."""
         policy = self.manner.politeness
         if not self.manner.obey:
             return Go(None)
-        state = await self._robots(url)
+        try:
+            state = await self._robots(url)
+        except Held as held:
+            return held.wait
         now = self._all.clock.now()
         access = robots.speaks(state, now, self.manner.robots)
         if access is Access.UNREACHABLE:
-            return Wait(max(state.expires_at, now), f"robots.txt of {url.origin} unreachable ({_met(state)})")
+            return Wait(
+                max(state.expires_at, now), f"robots.txt of {url.origin} unreachable ({_met(state)})", url.origin
+            )
         rules = self.rules.get(url.origin)
         if access is Access.RULES:
             if rules is None:  # the body is gone from the store: never guess
-                return Wait(now + self.manner.robots.retry_first_s, f"robots.txt of {url.origin} is to be read again")
+                until_at = now + self.manner.robots.retry_first_s
+                return Wait(until_at, f"robots.txt of {url.origin} is to be read again", url.origin)
             verdict = robots.verdict(rules, url.target)
         else:
             verdict = robots.verdict_without_rules(access)
@@ -289,21 +323,18 @@ class Host:
         self, request: Request, *, verdict: Verdict | None = None, previous: str | None = None
     ) -> tuple[Outcome, Wire, str]:
         """The wrapper: one request, when the host's clock, the crawl's slots and the lease allow it. The string is the
-        place of its event in the crawl log."""
+        place of its event in the crawl log. Raises `Held` if the host is on hold for long."""
         everyone, policy = self._all, self.manner.politeness
-        clock = everyone.clock
-        self.asking += 1
-        try:
-            async with self._turn_lock():
-                await self._until_free()
-                started_at = clock.now()
+        async with self._room:
+            async with self._turn or _NO_TURN:
+                started_at = await self._until_free()
                 self.state = politeness.started(self.state, policy, started_at)
+            try:
                 place = everyone.journal.asking(request, self.key, started_at, verdict, previous)
                 everyone.requests += 1
-            try:
                 outcome, wire = await everyone.fetcher.fetch(request)
             except BaseException:
-                now = clock.now()  # broken off: the server may well have been asked
+                now = everyone.clock.now()  # broken off: the server may well have been asked
                 self.state = politeness.finished(
                     self.state, policy, answer=politeness.Answer.OTHER, heard_at=None, finished_at=now,
                     service_s=now - started_at, retry_after_s=None, jitter=0.0,
@@ -311,22 +342,24 @@ class Host:
                 raise
             finally:
                 everyone.slots.release()
-        finally:
-            self.asking -= 1
+            self._heard(outcome, wire)
+        return outcome, wire, place
+
+    def _heard(self, outcome: Outcome, wire: Wire) -> None:
+        """Learn from an answer, before anybody else asks."""
         retry_after_s = None
         if isinstance(outcome, HttpError):
-            retry_after_s = headers.retry_after_s(outcome.headers, wire.heard_at or clock.now())
+            retry_after_s = headers.retry_after_s(outcome.headers, wire.heard_at or self._all.clock.now())
         self.state = politeness.finished(
-            self.state, policy, answer=politeness.answer(outcome), heard_at=wire.heard_at,
+            self.state, self.manner.politeness, answer=politeness.answer(outcome), heard_at=wire.heard_at,
             finished_at=wire.finished_at, service_s=wire.service_s, retry_after_s=retry_after_s,
-            jitter=everyone.chance(),
+            jitter=self._all.chance(),
         )  # fmt: skip
         if wire.address is not None and wire.address != self.state.address:
             self.state = msgspec.structs.replace(self.state, address=wire.address)
-        return outcome, wire, place
 
-    async def _until_free(self) -> None:
-        """Return holding a slot, at an instant when the host may be asked."""
+    async def _until_free(self) -> float:
+        """Return holding a slot, with the present instant, at which the host may be asked."""
         everyone, policy = self._all, self.manner.politeness
         clock, slots = everyone.clock, everyone.slots
         task = asyncio.current_task()
@@ -336,20 +369,44 @@ class Host:
             while True:
                 if everyone.stopping:
                     raise Stopping
+                if (held := self._held()) is not None:
+                    raise Held(held)
                 if clock.now() < (at := politeness.next_at(self.state, policy)):
                     await clock.sleep_until(at)
                     continue
                 await everyone.lease.prove()
                 await slots.acquire()
-                if self._may_start():  # both waits may have been long
-                    return
+                try:
+                    if (now := await self._start()) is not None:
+                        return now
+                except BaseException:
+                    slots.release()
+                    raise
                 slots.release()
         finally:
             self.waiting.discard(task)
 
-    def _may_start(self) -> bool:
-        at = politeness.next_at(self.state, self.manner.politeness)
-        return not self._all.stopping and self._all.clock.now() >= at
+    async def _start(self) -> float | None:
+        """The present instant if a request may start now, for the waits before may have been long. Where we hold no
+        claim the store is told first."""
+        everyone, policy = self._all, self.manner.politeness
+        if (now := self._may_start()) is None or everyone.claimed.get(self.key) is self or not self.guests:
+            return now
+        known_at = await everyone.store.hold(self.key, now + politeness.delay_s(self.state, policy))
+        if known_at > now:  # another worker was faster
+            self.state = msgspec.structs.replace(self.state, next_at=max(self.state.next_at, known_at))
+        return self._may_start()
+
+    def _may_start(self) -> float | None:
+        now = self._all.clock.now()
+        may = not self._all.stopping and now >= politeness.next_at(self.state, self.manner.politeness)
+        return now if may else None
+
+    def _held(self) -> Wait | None:
+        until_at = self.state.not_before_at
+        if until_at <= self._all.clock.now() + GIVE_BACK_S:
+            return None
+        return Wait(until_at, self.state.hold_reason or "on hold")
 
     async def _robots(self, url: Url) -> RobotsState:
         """The state of this origin's robots.txt, fetched if the copy at hand may not be used any longer."""
@@ -410,27 +467,18 @@ class Host:
         self.state = politeness.named(self.state, self.manner.politeness, max(wanted, default=None))
         return state
 
-    def _turn_lock(self) -> asyncio.Lock:
-        if self._turn is None:
-            self._turn = asyncio.Lock()
-        return self._turn
-
-
-def worth_settling(before: HostState, after: HostState) -> bool:
-    """Has anything changed that must outlive this process?"""
-    return before is not after and before != after
-
-
-def refused_by(entry: Entry, state: HostState, origin: str) -> str | None:
-    """The digest under which a refusal of this entry is filed: it is judged again when the origin's differs."""
-    known = state.robots.get(origin)
-    return known.rules_digest if known is not None else None
-
 
 def _met(state: RobotsState) -> str:
     if state.failure is not None:
         return state.failure.value
     return f"HTTP {state.http_status}" if state.http_status is not None else "no answer"
+
+
+def _as_a_guest(state: HostState) -> HostState:
+    """A hold is waited out here like any other instant (`LONGEST_VISIT_WAIT_S`): it may stand for a request before."""
+    return msgspec.structs.replace(
+        state, next_at=max(state.next_at, state.not_before_at), not_before_at=0.0, in_flight=0
+    )
 
 
 def _silence(at: float) -> Wire:

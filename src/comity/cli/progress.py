@@ -153,7 +153,7 @@ class Progress:
             self._seen.popleft()
         began_at, pages = (running.began_at, 0) if len(self._seen) == 1 else self._seen[0]
         hosts = list(running.crawl.hosts.claimed.values())
-        at_work = sum(host.asking > len(host.waiting) for host in hosts)
+        at_work = sum(host.state.in_flight > 0 for host in hosts)
         return Sight(
             elapsed_s=now - running.began_at,
             pages=tally.pages,
