@@ -88,10 +88,20 @@ def test_a_directory_that_cannot_be_made(comity: Command, command: str, place: s
     assert contents(comity.folder) == {"file": b"mine", "mine.txt": b"mine"}
 
 
-def test_a_directory_that_may_not_be_written(comity: Command, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("line", [("crawl", "-o", "x"), ("run", "x")])
+def test_a_directory_that_may_not_be_written(
+    comity: Command, monkeypatch: pytest.MonkeyPatch, line: tuple[str, ...]
+) -> None:
+    """Root may write everywhere, so the system's answers are given here."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
     a_crawl()
-    monkeypatch.setattr("os.access", lambda path, how: False)  # root may write everywhere
-    ran = comity("crawl", "-o", "x")
+    monkeypatch.setattr("os.access", lambda path, how: False)
+    monkeypatch.setattr("os.open", refuse)
+    ran = comity(*line)
+    monkeypatch.undo()
     assert (ran.code, ran.errors) == (Exit.CANNOT_WRITE, ["comity: x cannot be written: permission denied"])
 
 

@@ -90,6 +90,7 @@ def test_a_crawl_as_json_is_one_object_and_silence(comity: Command, web: FakeWeb
     assert said["by_rule"] == {"robots": 1}
     assert (said["left"]["urls"], said["left"]["by_cause"]) == (6, {"robots": 1})
     assert said["left"]["next_at"] > said["ended_at"] > said["began_at"]
+    assert said["pages_per_s"] == pytest.approx(4 / said["seconds"], rel=0.01)
     assert said["contact"] == "me@a.example" and "(+me@a.example)" in said["user_agent"]
     assert (said["directory"], said["results"], said["log"]) == ("x", "x/out/pages-0.jsonl", "x/log")
 
@@ -202,6 +203,7 @@ def test_an_onlooker_who_leaves_does_not_stop_the_crawl(
     )
     assert ran.code == Exit.OK
     assert ran.out.startswith("4 pages in ")
+    assert "fault" not in ran.err
 
 
 LIMITED = """
@@ -234,10 +236,12 @@ def test_a_full_disk_stops_the_crawl_cleanly_and_it_resumes(
     assert pages and pages <= {re.sub(r":\d+/", "/", url) for url in written}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_drains_and_says_so(
     fakeweb_process: Callable[..., Child], tmp_path: Path, number: signal.Signals
 ) -> None:
+    if signal.getsignal(number) is signal.SIG_IGN:
+        pytest.skip("ignored here, and so by our children")
     web = fakeweb_process("--hosts", "3", "--pages", "9")
     command = [sys.executable, "-m", "comity", "crawl", *web.seeds, "--scope", "any", "--allow-private", "-o", "x"]
     process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -256,6 +260,26 @@ def test_an_interrupt_drains_and_says_so(
     said = json.loads(again.stdout)
     assert said["running"] is False
     assert said["frontier"]["by_status"]["FETCHED"] >= 3
+
+
+def test_a_second_interrupt_stops_at_once_and_loses_nothing(
+    fakeweb_process: Callable[..., Child], tmp_path: Path
+) -> None:
+    web = fakeweb_process("--hosts", "1", "--latency", "25")
+    command = [sys.executable, "-m", "comity", "crawl", *web.seeds, "--allow-private", "--delay", "0", "-o", "x"]
+    process = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    assert process.stderr is not None
+    log = tmp_path / "x" / "log" / "crawl-0.jsonl"
+    while not log.exists() or '"kind":"page"' not in log.read_text():
+        assert process.poll() is None  # the page is asked for, and will be for long
+    process.send_signal(signal.SIGINT)
+    while "stopping" not in process.stderr.readline():
+        assert process.poll() is None
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=15)
+    assert (process.returncode, err) == (Exit.INTERRUPTED, "")
+    assert "0 visits, 2 requests" in out
+    assert "DISCOVERED 1" in out, "the page is still to be visited"
 
 
 # --------------------------------------------------------------------------------------------------- status and robots

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from rich.console import Console
 from rich.spinner import Spinner
@@ -9,10 +12,12 @@ from rich.spinner import Spinner
 from comity.cli import summary, terminal
 from comity.cli.exits import Exit
 from comity.cli.faults import Trouble, explained, ours
-from comity.cli.progress import Sight, picture, wait_of, words
+from comity.cli.progress import Progress, Sight, picture, wait_of, words
 from comity.cli.terminal import counted, instant, many, plain, size, span
 from comity.cli.verdicts import sentence
-from comity.model import Access, Stats, Verdict
+from comity.model import Access, HostState, Stats, Verdict
+from comity.politeness import Policy
+from comity.tally import Tally
 
 
 @pytest.mark.parametrize(
@@ -117,6 +122,43 @@ def test_progress_on_a_terminal_is_three_lines_that_fit() -> None:
     assert len(lines) == 3
     assert "a-crawl-[red]" in lines[0] and "134 pages" in lines[0]
     assert all(len(line) <= 40 for line in lines)
+
+
+def a_host(key: str, next_at: float, *, waits: bool) -> SimpleNamespace:
+    return SimpleNamespace(
+        key=key,
+        asking=1,
+        waiting={"a task"} if waits else set(),
+        state=HostState(next_at=next_at, wanted_s=10.0),
+        manner=SimpleNamespace(politeness=Policy()),
+    )
+
+
+@pytest.mark.parametrize(
+    ("hosts", "at_work", "said"),
+    [
+        ([], 0, "waiting 1 min for what is due then"),
+        ([a_host("a.example", 109.0, waits=True), a_host("b.example", 105.0, waits=True)], 0,
+         "next: b.example in 5 s (asked every 10 s)"),
+        ([a_host("a.example", 101.0, waits=True)], 0, None),
+        ([a_host("a.example", 109.0, waits=True), a_host("b.example", 0.0, waits=False)], 1, None),
+    ],
+    ids=["no host at hand", "all wait", "not for long", "one is at work"],
+)  # fmt: skip
+async def test_a_look_at_a_running_crawl(hosts: list[SimpleNamespace], at_work: int, said: str | None) -> None:
+    async def left() -> Stats:
+        return stats(160.0)
+
+    running: Any = SimpleNamespace(
+        clock=SimpleNamespace(now=lambda: 100.0),
+        began_at=90.0,
+        tally=Tally(pages=20, errors=2),
+        crawl=SimpleNamespace(hosts=SimpleNamespace(claimed=dict(enumerate(hosts)))),
+        left=left,
+    )
+    sight = await Progress(running, "silent", "x").look()
+    assert (sight.hosts, sight.at_work, sight.waits_for) == (len(hosts), at_work, said)
+    assert (sight.elapsed_s, sight.pages, sight.errors, sight.pages_per_s) == (10.0, 20, 2, 2.0)
 
 
 def stats(next_at: float | None, *held: tuple[str, float, str]) -> Stats:

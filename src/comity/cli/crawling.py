@@ -185,6 +185,7 @@ def run(
     from comity.cli import asking, places
 
     place = places.find(where)
+    place.directory.check()
     stored = places.stored_seeds(place)
     _remark(stored)
     settings = changed(place.settings, engine=changed(place.settings.engine, max_pages=None))  # an option of `crawl`
