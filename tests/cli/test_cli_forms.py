@@ -127,9 +127,8 @@ def test_progress_on_a_terminal_is_three_lines_that_fit() -> None:
 def a_host(key: str, next_at: float, *, waits: bool) -> SimpleNamespace:
     return SimpleNamespace(
         key=key,
-        asking=1,
         waiting={"a task"} if waits else set(),
-        state=HostState(next_at=next_at, wanted_s=10.0),
+        state=HostState(next_at=next_at, wanted_s=10.0, in_flight=0 if waits else 1),
         manner=SimpleNamespace(politeness=Policy()),
     )
 
