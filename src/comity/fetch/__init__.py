@@ -19,12 +19,13 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pycurl
 
 from comity.fetch import decode
 from comity.fetch.address import Guard
 from comity.fetch.driver import Driver, Ended
-from comity.fetch.outcomes import NOT_SENT, failed, outcome_of
+from comity.fetch.outcomes import NOT_SENT, WEIRD_SERVER_REPLY, failed, outcome_of
 from comity.fetch.resolve import ResolveError, Resolver
 from comity.fetch.transfer import Limits, Transfer
 from comity.fetch.trust import ca_file as find_ca_file
@@ -121,10 +122,13 @@ class CurlFetcher:
         outcome, wire = await self._ask(driver, request, url, addresses[0], total_at)
         for address in addresses[1:ADDRESSES_TRIED]:
             # The address failed, not the host: nothing was sent, so this is still the same one request.
-            if not (isinstance(outcome, Failed) and outcome.failure in NOT_SENT) or self._closed:
+            if not _address_failed(outcome) or self._closed:
                 break
-            outcome, wire = await self._ask(driver, request, url, address, total_at)
-            if wire.request:
+            other, other_wire = await self._ask(driver, request, url, address, total_at)
+            if _address_failed(other):  # what is told is how the first one failed
+                wire = msgspec.structs.replace(wire, finished_at=other_wire.finished_at)
+            else:
+                outcome, wire = other, other_wire
                 self._resolver.prefer(url.host, address)
         return outcome, wire
 
@@ -187,6 +191,8 @@ class CurlFetcher:
         if ended.code != 0 and not transfer.enough and not unread:
             if ended.overdue is not None:
                 return Failed(ended.overdue, self._waited(ended.overdue))
+            if ended.code == WEIRD_SERVER_REPLY and (cut := transfer.redirect_so_far()) is not None:
+                return outcome_of(url, *cut, body=b"", truncated=None, conditional=False)
             os_errno = transfer.curl.getinfo(pycurl.OS_ERRNO)
             return failed(ended.code, ended.words, os_errno=os_errno, in_body=transfer.in_body)
         if transfer.status is None:
@@ -227,6 +233,10 @@ class CurlFetcher:
     def _unasked(self, outcome: Failed, began_at: float) -> tuple[Outcome, Wire]:
         """Nothing was sent to anybody."""
         return outcome, Wire(request=b"", response=b"", started_at=began_at, finished_at=self._clock.now())
+
+
+def _address_failed(outcome: Outcome) -> bool:
+    return isinstance(outcome, Failed) and outcome.failure in NOT_SENT
 
 
 def _lines(*fields: tuple[str, str | None]) -> list[bytes]:

@@ -91,11 +91,13 @@ _CONNECT_ERRORS = {
     errno.ENOMEM: Failure.SELF,
 }
 
+WEIRD_SERVER_REPLY = 8  # pycurl has no name for it
+
 _ERRORS = {
     1: Failure.PROTOCOL,  # UNSUPPORTED_PROTOCOL: also "HTTP/0.9 when not allowed"
     5: Failure.PROXY,
     7: Failure.UNREACHABLE,  # COULDNT_CONNECT without an errno we know
-    8: Failure.PROTOCOL,  # WEIRD_SERVER_REPLY
+    WEIRD_SERVER_REPLY: Failure.PROTOCOL,
     16: Failure.PROTOCOL,  # HTTP2
     18: Failure.CUT_OFF,  # PARTIAL_FILE
     28: Failure.TIMEOUT_TOTAL,  # our own limits are not libcurl's; this is its backstop
@@ -128,6 +130,7 @@ _BROKEN_BODY = {8, 16, 55, 56, 92, 95}
 def failed(code: int, words: str, *, os_errno: int = 0, in_body: bool = False) -> Failed:
     """Libcurl's error as ours. `os_errno`: of the last system call, for failed connections. `in_body`: the header block
     was complete, so that what failed is the body."""
+    words = words or f"libcurl error {code}"
     if in_body and code in _BROKEN_BODY:
         return Failed(Failure.CUT_OFF, words)
     if code == 7:

@@ -23,6 +23,7 @@ Invariant: no callback raises (libcurl could not pass it on); a fault of ours is
 from __future__ import annotations
 
 import ipaddress
+import os
 import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -154,6 +155,16 @@ class Transfer:
             self.truncated = "broken_coding"
         return self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
 
+    def redirect_so_far(self) -> tuple[int, Headers] | None:
+        """Status and fields of a redirect whose header block libcurl would not read to its end: it refuses a second
+        Location, of which RED-2 takes the first. None if there is no Location yet."""
+        first = status_of(self._block[0]) if self._block and not self._block_done else None
+        headers = fields_of(self._block[1:])
+        if first is None or not 300 <= first[1] < 400 or not any(name == "location" for name, _ in headers):
+            return None
+        self.http_version = first[0]
+        return first[1], headers
+
     def forget(self) -> None:
         """Let go of everything gathered, so that an idle handle holds no page."""
         self._reset(0, 0.0)
@@ -185,7 +196,7 @@ class Transfer:
             # Again, if a kept connection turned out to be closed and libcurl sends the request anew.
             self.request, self._sent_at = bytes(data), self._now()
 
-    def _on_socket(self, purpose: int, place: Any) -> socket.socket | int:
+    def _on_socket(self, purpose: int, place: Any) -> _Lent | int:
         try:
             family, kind, protocol, address = place
             ip = address[0] if isinstance(address, tuple) else str(address)
@@ -193,7 +204,7 @@ class Transfer:
             problem = self._guard.address_problem(ip) if same else "not the address that was judged"
             if problem is not None:
                 return self._refuse(Failure.FORBIDDEN_ADDRESS, f"{ip}: {problem}")
-            return socket.socket(family, kind, protocol)
+            return _Lent(socket.socket(family, kind, protocol))
         except OSError as error:
             return self._refuse(Failure.SELF, f"{type(error).__name__}: {error}")
         except BaseException as error:
@@ -314,6 +325,22 @@ class Transfer:
 
 
 _BLANK = (b"\r\n", b"\n")
+
+
+class _Lent:
+    """A socket for pycurl, which makes a duplicate of the descriptor and drops this: it closes without a word then,
+    where a Python socket would warn."""
+
+    __slots__ = ("_fd",)
+
+    def __init__(self, opened: socket.socket) -> None:
+        self._fd = opened.detach()
+
+    def fileno(self) -> int:
+        return self._fd
+
+    def __del__(self) -> None:
+        os.close(self._fd)
 
 
 def set_options(curl: pycurl.Curl, ca_file: str | None) -> None:
