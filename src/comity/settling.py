@@ -67,6 +67,8 @@ class Desk:
         self._room = asyncio.Event()
         self._room.set()
         self._urgent = self._closing = self._settling = False
+        self._over = False  # `run` has ended
+        self._torn = False  # the sinks may be ahead of the store: their marks must not be stored
         self._busy: AbstractContextManager[None] | None = None
         self.settled = 0
         self.changed = asyncio.Event()  # something was settled: hosts may have become due
@@ -98,7 +100,9 @@ class Desk:
         self._stir()
 
     async def refill(self, claim: Claim) -> tuple[Entry, ...]:
-        """More due entries of a host, once all its visits are settled."""
+        """More due entries of a host, once all its visits are settled; none when nothing will be settled any more."""
+        if self._over:
+            return ()
         future: asyncio.Future[tuple[Entry, ...]] = asyncio.get_running_loop().create_future()
         self._asking[claim.host] = (claim, future)
         self._stir()
@@ -122,15 +126,13 @@ class Desk:
                 finally:
                     self._settling = False
                     self.changed.set()
-        except BaseException as error:
+        finally:
+            self._over = self._closing = True
+            self._room.set()
             for _, future in self._asking.values():
                 if not future.done():
-                    future.set_exception(error if isinstance(error, Exception) else RuntimeError("settling ended"))
-                    future.exception()  # whoever still waits raises it; nobody else need hear of it
-            self._closing = True
-            self._room.set()
-            raise
-        finally:
+                    future.set_result(())
+            self._asking.clear()
             self._rest()
 
     @property
@@ -145,18 +147,23 @@ class Desk:
         self._stir()
 
     async def finish(self) -> None:
-        """After `run` has ended well: store the marks that the last deletions moved and the state of hosts whose last
-        visits nobody took (their clocks must outlive us), and close the sinks."""
+        """After `run` has ended well or was cancelled: store the marks that the last deletions moved and the state of
+        hosts whose last visits nobody took (their clocks must outlive us), and close the sinks. Cancelled between a
+        write and its settle, nobody knows which marks hold: the store keeps those it has, and the files are cut back
+        to them."""
         states = [
             Settlement(s.host, s.token, state=s.state, robots=s.robots, give_back=s.give_back)
             for s in merged([settlement for _, settlement in self._pending])
         ]
-        self._pending.clear()
-        if self._marks or states:
-            await self._store.settle(states, self._marks, self._clock.now())
+        marks = {} if self._torn else self._marks
+        if marks or states:
+            await self._store.settle(states, marks, self._clock.now())
         await self.close_sinks()
 
     async def close_sinks(self) -> None:
+        """Close the sinks and forget what was not settled."""
+        self._pending.clear()
+        self._rest()
         for sink in self._sinks:
             await sink.close()
 
@@ -193,10 +200,12 @@ class Desk:
             self._urgent = False
         self._room.set()
         if batch:
+            self._torn = True
             batch, enough = await self._write(batch)
             settlements = merged([settlement for _, settlement in batch])
             now = self._clock.now()
             await self._store.settle(settlements, self._marks, now)
+            self._torn = False
             for visit, settlement in batch:
                 if settlement.discoveries:
                     self._seen.learn(settlement.discoveries)
