@@ -80,14 +80,21 @@ class Visits:
         self._reader = _Reader()
         self._running: Running | None = None
         self._work: asyncio.Task[None] | None = None
+        self._stepping = False
 
     def __aiter__(self) -> Visits:
         return self
 
     async def __anext__(self) -> Visit:
-        if self._work is None:
-            await self._start()
-        visit = await self._reader.next()
+        if self._stepping:
+            raise RuntimeError("the loop over this crawl is already running in another task")
+        self._stepping = True
+        try:
+            if self._work is None:
+                await self._start()
+            visit = await self._reader.next()
+        finally:
+            self._stepping = False
         if visit is None:
             await self.aclose()
             raise StopAsyncIteration
