@@ -20,7 +20,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 import msgspec
 
@@ -154,6 +155,9 @@ class Crawl:
             for task in (heart, claims, desk):
                 task.cancel()
             await asyncio.gather(heart, claims, desk, return_exceptions=True)
+            if self._serving:  # this run was cancelled
+                self.halt()
+                await self._join()
             if isinstance(self.failure, Enough):
                 self.failure = None
             await self._leave()
@@ -214,10 +218,10 @@ class Crawl:
             waits.add(asyncio.create_task(self.clock.sleep_until(self.plan.until_at)))
         if not self.plan.once:
             waits.add(asyncio.create_task(self.clock.sleep_until(now + POLL_S, heartbeat=True)))
-        _, left = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-        for wait in left:
-            wait.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        try:
+            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            await _broken_off(waits)
 
     async def _serve(self, claim: Claim) -> None:
         """One claimed host's coroutine: its due entries in order, by its clock, until none is due or it must rest."""
@@ -255,9 +259,10 @@ class Crawl:
             self.failure = self.failure or error
             self.stop("something failed")
         finally:
-            for task in under_way:
-                task.cancel()
-            self._give_back(host, waits)
+            try:
+                await _broken_off(under_way)  # the host's state is whole only then
+            finally:
+                self._give_back(host, waits)
 
     async def _attempt(self, host: Host, entry: Entry) -> Wait | None:
         """Visit, unless the host turns out to be on hold when it is this URL's turn."""
@@ -367,9 +372,9 @@ class Crawl:
         await self._desk.put(None, Settlement(host.key, host.token, (Change(entry, after),), state=host.state))
 
     async def _join(self) -> None:
-        """Wait for the hosts still at work."""
-        while self._serving:
-            await asyncio.wait(list(self._serving.values()))
+        """Wait for the hosts still at work. One that was halted before its first step has left nothing behind."""
+        while at_work := [task for task in self._serving.values() if not task.done()]:
+            await asyncio.wait(at_work)
 
     async def _leave(self) -> None:
         """Give everything back and close the sinks, whatever happened before."""
@@ -398,6 +403,20 @@ def _drained(host: Host) -> tuple[RobotsFile, ...]:
 
 async def _ended(task: asyncio.Task[None]) -> None:
     await asyncio.wait([task])
+
+
+async def _broken_off(tasks: Iterable[asyncio.Task[Any]]) -> None:
+    """Cancel them all and return when they have ended; if we are cancelled meanwhile, only then too."""
+    cancelled: asyncio.CancelledError | None = None
+    while left := [task for task in tasks if not task.done()]:
+        for task in left:
+            task.cancel()
+        try:
+            await asyncio.wait(left)
+        except asyncio.CancelledError as error:
+            cancelled = error
+    if cancelled is not None:
+        raise cancelled
 
 
 async def _some(tasks: set[asyncio.Task[Wait | None]]) -> list[Wait]:
