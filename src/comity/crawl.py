@@ -19,9 +19,8 @@ Stopping. `stop` (the first Ctrl-C) lets requests in flight end, and only them; 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -62,6 +61,12 @@ PUT_OFF_S = 300.0
 
 POLL_S = 1.0
 """How often a worker looks for ready hosts that nobody told it of (another process may have added them)."""
+
+
+Waiting: TypeAlias = tuple[Entry, Wait]
+"""An entry that cannot be asked now, and until when."""
+
+Attempt: TypeAlias = asyncio.Task[Waiting | None]
 
 
 class Crawl:
@@ -226,33 +231,15 @@ class Crawl:
     async def _serve(self, claim: Claim) -> None:
         """One claimed host's coroutine: its due entries in order, by its clock, until none is due or it must rest."""
         host = self.hosts.take(claim)
-        entries = deque(claim.entries)
-        under_way: set[asyncio.Task[Wait | None]] = set()
-        waits: list[Wait] = []
+        entries = claim.entries
+        under_way: set[Attempt] = set()
+        hold: Wait | None = None
         try:
-            while not self.hosts.stopping and not self._spent and self.failure is None:
-                if host.state.not_before_at > self.clock.now() + GIVE_BACK_S:
+            while entries:
+                hold = await self._put_off(host, await self._work_off(host, entries, under_way), len(entries))
+                if hold or not self._goes_on(host) or (self._crowded and len(claim.entries) > 1):
                     break
-                if not entries:
-                    if under_way:
-                        waits += await _all(under_way)
-                    if waits or (self._crowded and len(claim.entries) > 1):
-                        break
-                    entries.extend(await self._desk.refill(msgspec.structs.replace(claim, state=host.state)))
-                    if not entries:
-                        break
-                entry = entries.popleft()
-                if self._seen_in_this_run(entry):
-                    await self._postpone(host, entry)
-                elif host.manner.politeness.in_flight == 1:
-                    if (wait := await self._attempt(host, entry)) is not None:
-                        waits.append(wait)
-                else:
-                    under_way.add(asyncio.create_task(self._attempt(host, entry)))
-                    if len(under_way) >= host.manner.politeness.in_flight:
-                        waits += await _some(under_way)
-            if under_way:
-                waits += await _all(under_way)
+                entries = await self._desk.refill(msgspec.structs.replace(claim, state=host.state))
         except (asyncio.CancelledError, Stopping):
             pass  # the crawl is ending, which is all that cancels a host
         except BaseException as error:
@@ -262,22 +249,56 @@ class Crawl:
             try:
                 await _broken_off(under_way)  # the host's state is whole only then
             finally:
-                self._give_back(host, waits)
+                self._give_back(host, hold)
 
-    async def _attempt(self, host: Host, entry: Entry) -> Wait | None:
+    def _goes_on(self, host: Host) -> bool:
+        ends = self.hosts.stopping or self._spent or self.failure is not None
+        return not ends and host.state.not_before_at <= self.clock.now() + GIVE_BACK_S
+
+    async def _work_off(self, host: Host, entries: Sequence[Entry], under_way: set[Attempt]) -> list[Waiting]:
+        """Visit these in order, as many at once as the host allows. Returns those that must wait."""
+        waiting: list[Waiting] = []
+        for entry in entries:
+            if not self._goes_on(host):
+                break
+            if self._seen_in_this_run(entry):
+                await self._postpone(host, entry)
+            elif host.manner.politeness.in_flight == 1:
+                if (waits := await self._attempt(host, entry)) is not None:
+                    waiting.append(waits)
+            else:
+                under_way.add(asyncio.create_task(self._attempt(host, entry)))
+                if len(under_way) >= host.manner.politeness.in_flight:
+                    waiting += await _some(under_way)
+        return waiting + await _all(under_way) if under_way else waiting
+
+    async def _attempt(self, host: Host, entry: Entry) -> Waiting | None:
         """Visit, unless the host turns out to be on hold when it is this URL's turn."""
         try:
-            return await self.visit(host, entry)
+            wait = await self.visit(host, entry)
         except Held as held:
-            return held.wait
+            wait = held.wait
+        return (entry, wait) if wait is not None else None
 
-    def _give_back(self, host: Host, waits: Sequence[Wait]) -> None:
+    async def _put_off(self, host: Host, waiting: Sequence[Waiting], of: int) -> Wait | None:
+        """What becomes of entries whose robots.txt is out of reach. If all that is due waits for that, and no other
+        origin of the host is known, the host waits (returned) and they stay as they are. If others can be asked, were
+        not come to, or may stand behind a full hand of these, then these are due when their robots.txt is asked for
+        again, and the others have their turn."""
+        stuck = [(entry, wait) for entry, wait in waiting if wait.origin is not None]
+        if not stuck:
+            return None
+        is_all = len(stuck) == of and host.out_of_reach()
+        if not is_all or len(stuck) >= self.plan.per_host:
+            for entry, wait in stuck:
+                await self._move(host, entry, wait.until_at)
+        return min((wait for _, wait in stuck), key=lambda wait: wait.until_at) if is_all else None
+
+    def _give_back(self, host: Host, hold: Wait | None) -> None:
         state = host.state
-        if waits:
-            soonest = min(waits, key=lambda wait: wait.until_at)
-            if soonest.until_at > state.not_before_at:
-                state = msgspec.structs.replace(state, not_before_at=soonest.until_at, hold_reason=soonest.reason)
-                self._journal.note("hold", self.clock.now(), host=host.key, until=soonest.until_at, why=soonest.reason)
+        if hold is not None and hold.until_at > state.not_before_at:
+            state = msgspec.structs.replace(state, not_before_at=hold.until_at, hold_reason=hold.reason)
+            self._journal.note("hold", self.clock.now(), host=host.key, until=hold.until_at, why=hold.reason)
         found = self._sifter.sitemaps(host, self.clock.now())
         self._desk.put_last(Settlement(host.key, host.token, (), found, state, (), _drained(host), give_back=True))
         self.hosts.leave(host)
@@ -368,7 +389,10 @@ class Crawl:
         now = self.clock.now()
         if now >= self._put_off_until_at:
             self._put_off_until_at = now + self.plan.patience_s + max(PUT_OFF_S, now - self._began_at)
-        after = msgspec.structs.replace(entry, due_at=self._put_off_until_at)
+        await self._move(host, entry, self._put_off_until_at)
+
+    async def _move(self, host: Host, entry: Entry, due_at: float) -> None:
+        after = msgspec.structs.replace(entry, due_at=due_at)
         await self._desk.put(None, Settlement(host.key, host.token, (Change(entry, after),), state=host.state))
 
     async def _join(self) -> None:
@@ -419,24 +443,24 @@ async def _broken_off(tasks: Iterable[asyncio.Task[Any]]) -> None:
         raise cancelled
 
 
-async def _some(tasks: set[asyncio.Task[Wait | None]]) -> list[Wait]:
+async def _some(tasks: set[Attempt]) -> list[Waiting]:
     done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     tasks -= done
-    return _waits(done)
+    return _waiting(done)
 
 
-async def _all(tasks: set[asyncio.Task[Wait | None]]) -> list[Wait]:
+async def _all(tasks: set[Attempt]) -> list[Waiting]:
     done, _ = await asyncio.wait(tasks)
     tasks -= done
-    return _waits(done)
+    return _waiting(done)
 
 
-def _waits(done: set[asyncio.Task[Wait | None]]) -> list[Wait]:
-    """What the ended visits ask to wait for; one broken off by the end of the crawl asks for nothing."""
-    waits = []
+def _waiting(done: set[Attempt]) -> list[Waiting]:
+    """The ended visits that must wait; one broken off by the end of the crawl asks for nothing."""
+    waiting = []
     for task in done:
         if task.cancelled() or isinstance(task.exception(), Stopping):
             continue
-        if (wait := task.result()) is not None:
-            waits.append(wait)
-    return waits
+        if (waits := task.result()) is not None:
+            waiting.append(waits)
+    return waiting

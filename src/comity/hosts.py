@@ -319,6 +319,14 @@ class Host:
             return Refused(Cause.CRAWL_DELAY, f"Crawl-delay {self.state.wanted_s:g} s", verdict)
         return Go(verdict)
 
+    def out_of_reach(self) -> bool:
+        """Is there no origin of this host that we know of and could ask now?"""
+        now, policy = self._all.clock.now(), self.manner.robots
+        known = self.state.robots.values()
+        return all(
+            now < state.expires_at and robots.speaks(state, now, policy) is Access.UNREACHABLE for state in known
+        )
+
     async def ask(
         self, request: Request, *, verdict: Verdict | None = None, previous: str | None = None
     ) -> tuple[Outcome, Wire, str]:
