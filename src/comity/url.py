@@ -89,17 +89,21 @@ def resolve(base: Url | str, reference: str, clean: CleanUps = NONE) -> Url | No
     None when it names nothing we could ask for: another scheme, or no URL at all. About 2.5 µs, and 1 µs for a plain
     path on the base's own origin, which is what most links are.
     """
-    if isinstance(base, Url) and clean is NONE:
-        origin = base.origin
-        target = reference if reference[:1] == "/" else reference[len(origin) :] if reference.startswith(origin) else ""
-        if _PLAIN.fullmatch(target) and not base.host.endswith("."):
-            href = origin + target
-            return Url(href, href, base.scheme, base.host, base.port, origin, target)
+    if isinstance(base, Url) and clean is NONE and (href := plain(base, reference)) is not None:
+        return Url(href, href, base.scheme, base.host, base.port, base.origin, href[len(base.origin) :])
     try:
         href = join_url(base.href if isinstance(base, Url) else base, reference)
     except ValueError:
         return None
     return _split(href, clean)
+
+
+def plain(base: Url, reference: str) -> str | None:
+    """The URL (and key) of a plain path on the base's own origin, which is what most links are: 0.4 µs. None: not one,
+    see `resolve`."""
+    origin = base.origin
+    target = reference if reference[:1] == "/" else reference[len(origin) :] if reference.startswith(origin) else ""
+    return origin + target if _PLAIN.fullmatch(target) and base.host[-1:] != "." else None
 
 
 # A target in which the URL parser finds nothing to change: no dot segments, no escapes, nothing to be escaped.

@@ -162,7 +162,7 @@ def _from_fields(page: Page, url: Url, links: html.Links, canonicals: list[str])
             canonicals.append(link.target)
     target = html.refresh_target(headers.get(page.headers, "refresh") or "")
     refreshed = links.add(url, target, LinkKind.REFRESH) if target else None
-    return html.agreed(url, canonicals), refreshed.href if refreshed is not None else None
+    return html.agreed(url, canonicals), refreshed
 
 
 def _sitemap(

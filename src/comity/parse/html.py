@@ -22,8 +22,9 @@ from selectolax.lexbor import LexborHTMLParser, LexborNode
 from comity.model import Link, LinkKind
 from comity.parse import encoding, nesting
 from comity.parse.text import visible
-from comity.url import Url, host_key, resolve
+from comity.url import Url, host_key, plain, resolve
 
+ANCHOR, AREA = LinkKind.ANCHOR, LinkKind.AREA
 Per = Literal["host", "domain"]
 _SELECTOR = "a,area,base,link,iframe,frame,meta,title"
 _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml"})
@@ -55,24 +56,32 @@ class Links:
         self.found: dict[str, Link] = {}
         self.left_out: set[str] = set()
 
-    def add(self, base: Url, reference: str, kind: LinkKind, nofollow: bool = False) -> Url | None:
-        """Resolves and keeps a reference. A link to the page itself names nothing new and is not kept."""
+    def add(self, base: Url, reference: str, kind: LinkKind, nofollow: bool = False) -> str | None:
+        """Resolves and keeps a reference, and returns it resolved. A link to the page itself names nothing new and is
+        not kept."""
         if len(self.left_out) >= self.limit:  # no more is made of this page than a count of what it writes
             self.left_out.add(reference)
             return None
-        url = resolve(base, reference)
-        if url is None or url.key == self.page.key:
-            return url
-        known = self.found.get(url.key)
+        href = plain(base, reference)
+        if href is not None:
+            key, host = href, base.host
+        else:
+            url = resolve(base, reference)
+            if url is None:
+                return None
+            href, key, host = url.href, url.key, url.host
+        if key == self.page.key:
+            return href
+        known = self.found.get(key)
         if known is None:
             if len(self.found) >= self.limit:
-                self.left_out.add(url.key)
+                self.left_out.add(key)
             else:
-                href = url.href if url.key is url.href or "#" not in url.href else url.href.partition("#")[0]
-                self.found[url.key] = Link(href, url.key, host_key(url.host, self.per), kind, nofollow)
+                asked = href if key is href or "#" not in href else href.partition("#")[0]
+                self.found[key] = Link(asked, key, host_key(host, self.per), kind, nofollow)
         elif known.nofollow and not nofollow:
-            self.found[url.key] = Link(known.url, known.key, known.host, known.kind)
-        return url
+            self.found[key] = Link(known.url, known.key, known.host, known.kind)
+        return href
 
 
 def read(
@@ -90,7 +99,7 @@ def read(
     decoded = encoding.to_utf8(body, charset)
     bounded = nesting.bound(_as_html(decoded.data) if xml else decoded.data, max_depth)
     tree = LexborHTMLParser(bounded.data)
-    references: list[tuple[LinkKind, str, bool]] = []
+    references: dict[tuple[str, bool], LinkKind] = {}  # as written, once for each wish; a dict keeps their order
     metas: list[tuple[str, str]] = []
     base = url
     base_seen = False
@@ -104,8 +113,8 @@ def read(
             reference = attributes.get("href") or attributes.get("xlink:href")
             if reference and not _is_here(reference):
                 rel = attributes.get("rel")
-                kind = LinkKind.ANCHOR if tag == "a" else LinkKind.AREA
-                references.append((kind, reference, rel is not None and _says_no(rel)))
+                kind = ANCHOR if tag == "a" else AREA
+                references.setdefault((reference, rel is not None and _says_no(rel)), kind)
         elif tag == "meta":
             content = attributes.get("content")
             if content is None:
@@ -124,14 +133,11 @@ def read(
                 title = " ".join(node.text().split())
         elif source := attributes.get("src"):
             if not _is_here(source):
-                references.append((LinkKind.FRAME, source, False))
+                references.setdefault((source, False), LinkKind.FRAME)
     links = Links(url, max_links, per)
     respell = _speller(decoded.encoding)
-    seen: set[tuple[str, bool]] = set()
-    for kind, reference, nofollow in references:
-        if (reference, nofollow) not in seen:
-            seen.add((reference, nofollow))
-            links.add(base, respell(reference), kind, nofollow)
+    for (reference, nofollow), kind in references.items():
+        links.add(base, respell(reference), kind, nofollow)
     target = links.add(base, respell(refresh), LinkKind.REFRESH) if refresh else None
     language = tree.root.attributes.get("lang") if tree.root is not None else None
     return Read(
@@ -141,7 +147,7 @@ def read(
         language=(language or "").strip(_WHITE) or None,
         charset=decoded.encoding,
         canonical=agreed(base, canonicals),
-        refresh=target.href if target is not None else None,
+        refresh=target,
         metas=tuple(metas),
         deep=bounded.deep,
         cut=bounded.cut,
@@ -152,7 +158,7 @@ def read(
 def _read_link(
     node: LexborNode,
     attributes: dict[str, str | None],
-    references: list[tuple[LinkKind, str, bool]],
+    references: dict[tuple[str, bool], LinkKind],
     canonicals: list[str],
 ) -> None:
     reference, rel = attributes.get("href"), attributes.get("rel")
@@ -166,7 +172,7 @@ def _read_link(
             return
         canonicals.append(reference)
     if kind is not None and not _is_here(reference):
-        references.append((kind, reference, _says_no(rel)))
+        references.setdefault((reference, _says_no(rel)), kind)
 
 
 def kind_of(rels: list[str] | tuple[str, ...], media_type: str) -> LinkKind | None:
@@ -215,6 +221,8 @@ def _says_no(rel: str) -> bool:
 
 def _is_here(reference: str) -> bool:
     """An empty reference, or a place on the page: no page of its own (HTML-5)."""
+    if reference[:1] == "/":  # most are
+        return False
     reference = reference.lstrip(_WHITE)
     return not reference or reference[0] == "#"
 
