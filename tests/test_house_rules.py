@@ -120,6 +120,21 @@ def test_the_frontiers_do_not_know_each_other() -> None:
         assert not {name for name in seen if any(name == other or name.startswith(f"{other}.") for other in others)}
 
 
+def test_there_is_one_way_to_the_network() -> None:
+    """Q8: only `fetch` speaks to it, and only `Host.ask`, which holds the host's clock, speaks to `fetch`."""
+    door = re.compile(r"(aiodns|http\.client|pycares|pycurl|socket|ssl|urllib\.request)\b")
+    callers = set()
+    for path in MODULES:
+        if unit(path) not in {"fakeweb", "fetch"}:
+            assert not [name for name in imports(path) if door.match(name)], short(path)
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.AsyncFunctionDef | ast.FunctionDef):
+                calls = [call.func for call in ast.walk(node) if isinstance(call, ast.Call)]
+                if any(isinstance(func, ast.Attribute) and func.attr == "fetch" for func in calls):
+                    callers.add(f"{short(path)}#{node.name}")
+    assert callers == {"hosts.py#ask"}
+
+
 def test_ports_are_protocols_of_at_most_nine_verbs_and_nothing_else() -> None:
     for node in tree(SRC / "ports.py").body:
         if isinstance(node, ast.Import | ast.ImportFrom) or (
