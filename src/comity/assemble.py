@@ -344,10 +344,8 @@ def manners(settings: Settings) -> Callable[[str], Manner]:
 async def _store(
     settings: Settings, directory: CrawlDir | None, clock: Clock, manner: Callable[[str], Manner]
 ) -> SqliteFrontier | MemoryFrontier:
-    general = manner("").politeness
-
-    def rest_s(state: HostState) -> float:
-        return politeness.delay_s(state, general)
+    def rest_s(host: str, state: HostState) -> float:
+        return politeness.delay_s(state, manner(host).politeness)
 
     lease_s = settings.engine.lease_s + settings.fetch.total_timeout_s
     if directory is None or settings.frontier.kind == "memory":

@@ -473,6 +473,9 @@ class Host:
         ):
             wanted.append(self.state.wanted_s)  # named, perhaps, by an origin whose rules are not loaded
         self.state = politeness.named(self.state, self.manner.politeness, max(wanted, default=None))
+        next_at = politeness.next_at(self.state, self.manner.politeness)
+        if self.key in everyone.claimed and next_at > everyone.clock.now() + GIVE_BACK_S:
+            await everyone.store.hold(self.key, next_at)  # the next settle is as far away: a crash must not forget it
         return state
 
 

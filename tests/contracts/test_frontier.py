@@ -81,7 +81,7 @@ async def store(request: pytest.FixtureRequest, clock: HandClock, tmp_path: Path
     await made.close()
 
 
-def rest(state: HostState) -> float:
+def rest(host: str, state: HostState) -> float:
     return REST_S + state.widened_s
 
 

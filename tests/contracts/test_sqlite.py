@@ -401,7 +401,7 @@ CRAWL_UNTIL_KILLED = """
     from comity.model import Deletion, RobotsFile, Settlement
 
     async def main():
-        frontier = await SqliteFrontier.open(sys.argv[1], clock=CLOCK, rest_s=lambda state: 0.0)
+        frontier = await SqliteFrontier.open(sys.argv[1], clock=CLOCK, rest_s=lambda host, state: 0.0)
         await frontier.end_leases(0.0)
         await frontier.add([found(n, f"h{n}.example") for n in range(5)], 1.0)
         n = (await frontier.stats()).visits

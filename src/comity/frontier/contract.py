@@ -157,7 +157,7 @@ def with_holds(state: HostState, not_before: float) -> HostState:
     return replace(state, not_before_at=max(state.not_before_at, not_before))
 
 
-def full_delay(state: HostState) -> float:
+def full_delay(host: str, state: HostState) -> float:
     """How long a host rests whose worker vanished, where nobody says better: its own pace, and never under a second."""
     return max(1.0, state.wanted_s or 0.0, state.widened_s)
 

@@ -109,7 +109,7 @@ class MemoryFrontier:
     """Both sides of the store, in this process only."""
 
     def __init__(
-        self, *, clock: Clock, lease_s: float = 60.0, rest_s: Callable[[HostState], float] = full_delay
+        self, *, clock: Clock, lease_s: float = 60.0, rest_s: Callable[[str, HostState], float] = full_delay
     ) -> None:
         """`lease_s`: how long a claim lasts unless renewed. `rest_s`: how long a host rests whose worker vanished."""
         self._clock = clock
@@ -386,6 +386,6 @@ class MemoryFrontier:
         hosts = [host for host in self._hosts.values() if host.worker == worker]
         for host in hosts:
             host.worker = None
-            host.not_before = max(host.not_before, at + self._rest_s(host.state))
+            host.not_before = max(host.not_before, at + self._rest_s(host.key, host.state))
             self._touch(host)
         return len(hosts)

@@ -60,7 +60,7 @@ class SqliteFrontier:
         path: Path,
         clock: Clock,
         lease_s: float,
-        rest_s: Callable[[HostState], float],
+        rest_s: Callable[[str, HostState], float],
         max_bytes: int | None,
         slot: Slot,
     ) -> None:
@@ -85,7 +85,7 @@ class SqliteFrontier:
         *,
         clock: Clock,
         lease_s: float = 60.0,
-        rest_s: Callable[[HostState], float] = full_delay,
+        rest_s: Callable[[str, HostState], float] = full_delay,
         max_bytes: int | None = None,
         slot: Slot = contract.slot,
     ) -> SqliteFrontier:
@@ -337,8 +337,8 @@ class SqliteFrontier:
         if found is None:
             return 0
         hosts = run(SQL["host_owned"], found).fetchall()
-        for host_id, blob in hosts:
-            run(SQL["host_rest"], (host_id, at + self._rest_s(rows.state(blob))))
+        for host_id, key, blob in hosts:
+            run(SQL["host_rest"], (host_id, at + self._rest_s(key, rows.state(blob))))
         run(SQL["worker_remove"], found)
         return len(hosts)
 

@@ -56,7 +56,7 @@ update host set worker = null, not_before = max(not_before, ?2) where id = ?1;
 update host set worker = null, next_due = ?2 where id = ?1;
 
 -- name: host_owned
-select id, state from host where worker = ?1;
+select id, key, state from host where worker = ?1;
 
 -- name: host_state
 select state from host where id = ?;
