@@ -135,6 +135,17 @@ def test_there_is_one_way_to_the_network() -> None:
     assert callers == {"hosts.py#ask"}
 
 
+def test_only_assemble_makes_adapters() -> None:
+    adapters = {"CrawlLog", "CurlFetcher", "JsonlSink", "MemoryFrontier", "SqliteFrontier"}
+    makers = {
+        short(path)
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and set(ast.unparse(node.func).split(".")) & adapters
+    }
+    assert makers == {"assemble.py"}
+
+
 def test_ports_are_protocols_of_at_most_nine_verbs_and_nothing_else() -> None:
     for node in tree(SRC / "ports.py").body:
         if isinstance(node, ast.Import | ast.ImportFrom) or (
@@ -298,6 +309,13 @@ def test_every_symbol_named_in_the_docs_exists() -> None:
         if not (ROOT / match[1]).exists() or not defines(tree(ROOT / match[1]).body, match[2].split("."))
     ]
     assert not gone
+
+
+def test_the_documented_layers_are_the_layers() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| [\w ]+ \| (`.+?) \|", page.split("## Layers")[1].split("## ")[0], re.MULTILINE)
+    told = [name.rstrip("/") for row in rows for name in re.findall(r"`([\w/]+)`", row)]
+    assert sorted(told) == sorted(name for layer in LAYERS for name in layer)
 
 
 def test_every_test_named_in_the_docs_exists() -> None:
