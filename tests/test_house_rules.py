@@ -26,7 +26,7 @@ LAYERS = [[name.strip(" ()") for name in re.split(r"[|:]", layer)] for layer in 
 PORTS = LAYERS.index(["ports"])
 PURE = {name for layer in LAYERS[PORTS + 1 :] for name in layer}
 WORDS = {"url", "headers", "model"}
-ENGINE = {"crawl", "hosts", "plan", "settling", "sifting"}
+ENGINE = {"crawl", "hosts", "lease", "plan", "settling", "sifting"}
 ADAPTERS = set(LAYERS[PORTS - 1])
 IMPURE_IMPORTS = {"asyncio", "logging", "os", "pathlib", "random", "socket", "sqlite3", "ssl", "threading", "time"}
 

@@ -30,6 +30,7 @@ The modules in reading order, words first; imports go upwards in this list only.
     frontier    every URL's life story
     outputs     where results and evidence go
     plan        what a run is told
+    lease       how long the store takes our claims for granted
     hosts       a claimed host: go, wait until, refuse; the one way to the network
     settling    outputs before settle, a batch at a time
     sifting     which links become entries

@@ -29,8 +29,9 @@ from comity.frontier.lock import DirectoryLock
 from comity.frontier.memory import MemoryFrontier
 from comity.frontier.seen import SeenCache
 from comity.frontier.sqlite import SqliteFrontier
-from comity.hosts import Host, Hosts, Lease, Manner, Store, Wait
+from comity.hosts import Host, Hosts, Manner, Store, Wait
 from comity.identity import Identity
+from comity.lease import Lease
 from comity.model import Access, Entry, Failure, HostState, Stats, Verdict
 from comity.outputs.crawllog import CrawlLog
 from comity.outputs.jsonl import JsonlSink

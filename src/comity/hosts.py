@@ -32,6 +32,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from comity import headers, politeness, robots
+from comity.lease import Lease
 from comity.model import (
     Access,
     Cause,
@@ -58,6 +59,9 @@ GIVE_BACK_S = 5.0
 
 LONGEST_VISIT_WAIT_S = 60.0
 """A foreign host that may not be asked for longer than this is taken as out of reach for now."""
+
+JUST_READ_S = 1.0
+"""A robots.txt that may not be kept at all (`min_age_s` 0) speaks at least for the page for whose sake it was read."""
 
 HEAVY_BYTES = 32 * 1024
 """A larger robots.txt is parsed and compiled in a thread (512 KiB of wildcards: 105 ms measured)."""
@@ -107,35 +111,6 @@ class Held(Exception):
     def __init__(self, wait: Wait) -> None:
         super().__init__(wait.reason)
         self.wait = wait
-
-
-class Lease:
-    """How long the store takes our claims for granted, by our own monotonic clock."""
-
-    def __init__(self, store: Frontier, clock: Clock, worker: str, lease_s: float, longest_request_s: float) -> None:
-        self._store, self._clock, self._worker = store, clock, worker
-        self.lease_s = lease_s
-        self._margin_s = longest_request_s
-        self._until_at = float("-inf")
-        self._renewing = asyncio.Lock()
-
-    async def prove(self) -> None:
-        """Return only while a request may be started: it would end before the lease does."""
-        while self._clock.now() > self._until_at - self._margin_s:
-            async with self._renewing:
-                if self._clock.now() > self._until_at - self._margin_s:
-                    await self._renew()
-
-    async def keep(self) -> None:
-        """Renew well before the end, for as long as the task lives."""
-        while True:
-            await self._clock.sleep_until(self._clock.now() + self.lease_s / 3, heartbeat=True)
-            await self._renew()
-
-    async def _renew(self) -> None:
-        asked_at = self._clock.now()
-        await self._store.renew(self._worker, self.lease_s + self._margin_s)
-        self._until_at = asked_at + self.lease_s + self._margin_s
 
 
 _NO_TURN = contextlib.nullcontext()
@@ -450,7 +425,10 @@ class Host:
             if (following := robots.follow(outcome, hops, policy)) is None:
                 break
             target, hops = following, hops + 1
-        state, body = robots.consult(outcome, hops, previous, everyone.clock.now(), policy)
+        now = everyone.clock.now()
+        state, body = robots.consult(outcome, hops, previous, now, policy)
+        if state.expires_at < now + JUST_READ_S:  # else the page that asked for it could never be asked for
+            state = msgspec.structs.replace(state, expires_at=now + JUST_READ_S)
         if body is not None and (digest := state.digest) is not None:
             if len(body) > HEAVY_BYTES:  # compiled beside the loop, then found in memory
                 with everyone.clock.busy():
