@@ -32,7 +32,6 @@ from comity.model import (
     Claim,
     Entry,
     Found,
-    HttpError,
     Outcome,
     Page,
     Refused,
@@ -130,7 +129,7 @@ class Crawl:
         visit = Visit(entry, outcome, after, now, found, wire, verdict, discoveries, refused_links, step.deletion,
                       waited_s)  # fmt: skip
         after = msgspec.structs.replace(after, place=self._journal.visited(visit))
-        await self._settle(host, visit, Change(entry, after), urgent=_is_throttle(outcome))
+        await self._settle(host, visit, Change(entry, after), urgent=host.state.not_before_at > now)
         return None
 
     async def run(self) -> None:
@@ -320,7 +319,9 @@ class Crawl:
             url = parse_url(entry.url)
         except InvalidUrl as error:
             return None, Refused(Cause.MALFORMED, f"url.{error.reason}")
-        ruling = scope.judge(self.plan.scope, url.href, entry.host, entry.depth, pages_of_host=host.state.pages)
+        ruling = scope.judge(
+            self.plan.scope, url.href, entry.host, entry.depth, hops=entry.hops, pages_of_host=host.state.pages
+        )
         if not ruling.keep:
             cause = Cause.BUDGET if ruling.rule.startswith("scope.budget") else Cause.SCOPE
             return url, Refused(cause, ruling.rule)
@@ -373,11 +374,17 @@ class Crawl:
         return msgspec.structs.replace(after, rules_digest=state.rules_digest if state else None)
 
     def _seen_in_this_run(self, entry: Entry) -> bool:
+        """Has this one-shot run had its end of this URL, or met the host's refusal there again and again (which has no
+        end where back-off is off)?"""
+        began_at = self._began_at
+        if not self.plan.once or entry.status is Status.FETCH_ERROR:
+            return False
+        if len(entry.history) >= lifecycle.HISTORY and entry.history[0].at >= began_at:
+            return True
         return (
-            self.plan.once
-            and entry.visited_at is not None
-            and entry.visited_at >= self._began_at
-            and entry.status in (Status.FETCHED, Status.REDIRECTION, Status.ERROR)
+            entry.visited_at is not None
+            and entry.visited_at >= began_at
+            and entry.status is not Status.DISCOVERED
             and entry.rules_digest is None
             and entry.cause is not Cause.ROBOTS
         )
@@ -414,10 +421,6 @@ class Crawl:
 def _request(entry: Entry) -> Request:
     """Conditional if the last good answer came with validators (RFC 9110 13.1), sent back exactly as received."""
     return Request(entry.url, etag=entry.etag, last_modified=entry.last_modified)
-
-
-def _is_throttle(outcome: Outcome) -> bool:
-    return isinstance(outcome, HttpError) and outcome.status in (429, 503)
 
 
 def _drained(host: Host) -> tuple[RobotsFile, ...]:

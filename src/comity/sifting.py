@@ -37,8 +37,9 @@ class Sifter:
             if link.nofollow:
                 refused["rel.nofollow"] = refused.get("rel.nofollow", 0) + 1
                 continue
-            is_sitemap = link.kind is LinkKind.SITEMAP
-            if link.kind is not LinkKind.REDIRECT and self._seen.knows(link.key, depth, is_sitemap):
+            kind = link.kind
+            known = self._seen.knows(link.key, depth, kind is LinkKind.SITEMAP, kind is LinkKind.FEED)
+            if known and kind is not LinkKind.REDIRECT:
                 continue
             child = lifecycle.discover(entry, link, now=now, profile=plan.profile, metadata_policy=plan.metadata)
             ruling = scope.judge(plan.scope, link.url, link.host, child.depth, hops=child.hops)

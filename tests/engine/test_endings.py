@@ -190,6 +190,7 @@ async def test_a_reader_that_leaves_while_hosts_ask_for_more_is_not_waited_for(f
             if len(taken) > most:
                 break
         await asyncio.wait_for(visits.aclose(), 10)
+        assert len(taken) == most + 1
 
 
 async def test_refilling_after_the_end_gives_nothing(fakeweb: StartWeb) -> None:
