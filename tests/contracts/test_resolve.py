@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 
 import fakedns
@@ -170,6 +171,19 @@ async def test_channels_are_replaced_and_closed(monkeypatch: pytest.MonkeyPatch)
         assert len(resolver._users) == 1
         await resolver.close()
         assert not resolver._users
+
+
+async def test_a_channel_that_finds_no_server_is_replaced_before_it_is_believed() -> None:
+    async with fakedns.serve({"a.example": ["192.0.2.1"], "b.example": ["192.0.2.2"]}) as dns:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as unheard:
+            unheard.bind(("127.0.0.1", 0))
+            place = f"127.0.0.1:{unheard.getsockname()[1]}"
+        resolver = Resolver(servers=[place], limit_s=2)  # nobody listens there any more
+        assert await failure(resolver, "b.example") is Failure.DNS_TEMPORARY
+        resolver._servers = (dns.place,)
+        assert await resolver.resolve("a.example") == ("192.0.2.1",)
+        assert resolver._refusals == 0 and len(resolver._users) == 1
+        await resolver.close()
 
 
 async def test_an_address_that_worked_is_named_first() -> None:

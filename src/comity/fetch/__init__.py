@@ -165,7 +165,7 @@ class CurlFetcher:
             )
             ended = await driver.perform(transfer.curl, transfer.overdue)
             outcome = self._outcome(transfer, ended, request, url)
-            wire = self._wire(transfer, ended, address, url.port)
+            wire = self._wire(transfer, address, url.port)
             usable = not ended.closed and transfer.fault is None
             return outcome, wire
         finally:
@@ -213,15 +213,14 @@ class CurlFetcher:
             Failure.TIMEOUT_READ: f"no byte for {limits.between_bytes_s:g} s",
         }.get(failure, f"not done within {limits.total_s:g} s")
 
-    def _wire(self, transfer: Transfer, ended: Ended[Failure], address: str, port: int) -> Wire:
-        stopped = ended.overdue is not None or ended.closed
+    def _wire(self, transfer: Transfer, address: str, port: int) -> Wire:
         return Wire(
             request=transfer.request,
             response=transfer.response,
             started_at=transfer.started_at,
             finished_at=self._clock.now(),
             heard_at=transfer.heard_at,
-            service_s=transfer.waited_s() if stopped else transfer.service_s(),
+            service_s=transfer.service_s(),
             address=address,
             port=port,
             http_version=transfer.http_version,

@@ -34,6 +34,7 @@ KEEP_S = 60.0
 KEEP_FAILURE_S = 10.0
 CAPACITY = 50_000
 LOOK_UPS_PER_CHANNEL = 1_000
+MOST_REFUSALS = 3
 TRY_S = 2.5
 TRIES = 3
 
@@ -93,6 +94,7 @@ class Resolver:
         self._asking: dict[str, asyncio.Task[tuple[str, ...]]] = {}
         self._channel: aiodns.DNSResolver | None = None
         self._look_ups = 0
+        self._refusals = 0  # channels in a row that found no server
         self._users: dict[aiodns.DNSResolver, int] = {}  # look-ups under way, by channel
         self._closed = False
 
@@ -163,30 +165,51 @@ class Resolver:
     async def _look_up(self, name: str) -> tuple[str, ...]:
         if _NAME.fullmatch(name) is None:
             raise ResolveError(Failure.DNS, f"{name[:80]} cannot be a name in DNS: an empty or too long part")
-        channel = None
         try:
-            channel = await self._take_channel()
             async with asyncio.timeout(self._limit_s):
-                answer = await channel.getaddrinfo(name, type=socket.SOCK_STREAM, flags=_AI_NOSORT)
+                answer = await self._ask(name)
         except TimeoutError:
             raise ResolveError(Failure.TIMEOUT_DNS, f"no answer within {self._limit_s:g} s") from None
         except aiodns.error.DNSError as error:
             raise _failed(error) from None
         except Exception as error:
             raise ResolveError(Failure.SELF, f"{type(error).__name__}: {error}") from error
-        finally:
-            if channel is not None:
-                await self._give_back(channel)
         found = sorted((node.family != socket.AF_INET, place) for place, node in enumerate(answer.nodes))
         addresses = tuple(dict.fromkeys(_text(answer.nodes[place].addr[0]) for _, place in found))
         if not addresses:
             raise ResolveError(Failure.DNS, "the name has no address")
         return addresses
 
-    async def _take_channel(self) -> aiodns.DNSResolver:
-        old = None
+    async def _ask(self, name: str) -> pycares.AddrInfoResult:
+        channel = self._take_channel()
+        try:
+            return await self._query(channel, name)
+        except aiodns.error.DNSError as error:
+            if error.args[0] != pycares.errno.ARES_ECONNREFUSED or self._refusals >= MOST_REFUSALS:
+                raise
+        self._refusals += 1
+        # Of some thousand channels one finds no server from its first query to its last (seen with c-ares 1.34.9), and
+        # the next one does; so before this is believed, another channel is asked.
+        if self._channel is channel:
+            self._channel = None
+        return await self._query(self._take_channel(), name)
+
+    async def _query(self, channel: aiodns.DNSResolver, name: str) -> pycares.AddrInfoResult:
+        self._users[channel] += 1
+        try:
+            answer = await channel.getaddrinfo(name, type=socket.SOCK_STREAM, flags=_AI_NOSORT)
+            self._refusals = 0
+            return answer
+        finally:
+            self._users[channel] -= 1
+            for other, users in list(self._users.items()):  # one or two
+                if other is not self._channel and not users:
+                    del self._users[other]
+                    await other.close()
+
+    def _take_channel(self) -> aiodns.DNSResolver:
         if self._channel is None or self._look_ups >= LOOK_UPS_PER_CHANNEL:
-            old, self._look_ups = self._channel, 0
+            self._look_ups = 0
             self._channel = aiodns.DNSResolver(
                 nameservers=self._servers or None,
                 loop=asyncio.get_running_loop(),
@@ -197,20 +220,7 @@ class Resolver:
             )
             self._users[self._channel] = 0
         self._look_ups += 1
-        self._users[self._channel] += 1
-        channel = self._channel
-        if old is not None:
-            await self._close_if_idle(old)
-        return channel
-
-    async def _give_back(self, channel: aiodns.DNSResolver) -> None:
-        self._users[channel] -= 1
-        await self._close_if_idle(channel)
-
-    async def _close_if_idle(self, channel: aiodns.DNSResolver) -> None:
-        if channel is not self._channel and self._users.get(channel) == 0:
-            del self._users[channel]
-            await channel.close()
+        return self._channel
 
 
 def _text(address: bytes | str) -> str:

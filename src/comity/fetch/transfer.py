@@ -176,10 +176,6 @@ class Transfer:
         spent: int = self.curl.getinfo(pycurl.TOTAL_TIME_T) - self.curl.getinfo(pycurl.PRETRANSFER_TIME_T)
         return max(0, spent) / 1e6
 
-    def waited_s(self) -> float:
-        """The same by our own watch, for a transfer that was broken off: libcurl's stands still by then."""
-        return max(0.0, self._now() - self._sent_at) if self.sent else 0.0
-
     def overdue(self, now: float) -> Failure | None:
         """Which limit has run out, if any. `now`: the loop's time."""
         if now >= self._total_at:
