@@ -140,6 +140,9 @@ class CurlFetcher:
         return self._driver
 
     async def _addresses(self, host: str, total_at: float) -> tuple[str, ...]:
+        at_hand = self._resolver.at_hand(host)
+        if at_hand is not None:
+            return at_hand
         try:
             async with asyncio.timeout_at(total_at):
                 return await self._resolver.resolve(host)

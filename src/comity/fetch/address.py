@@ -239,6 +239,7 @@ def inside_name(host: str) -> str | None:
     return None
 
 
+@lru_cache(maxsize=16_384)
 def _read(ip: str) -> _Address | None:
     if "%" in ip or not ip.isascii():
         return None

@@ -100,17 +100,10 @@ class Resolver:
 
     async def resolve(self, host: str) -> tuple[str, ...]:
         """The addresses of a URL's host (a literal is its own). Raises `ResolveError`, and nothing else."""
-        ip = literal(host)
-        if ip is not None:
-            return (ip,)
+        at_hand = self.at_hand(host)
+        if at_hand is not None:
+            return at_hand
         name = host.lower().removesuffix(".")
-        if name == "localhost" or name.endswith(".localhost"):
-            return LOOPBACK
-        known = self._known.get(name)
-        if known is not None and asyncio.get_running_loop().time() < known[0]:
-            if isinstance(known[1], ResolveError):
-                raise ResolveError(known[1].failure, known[1].detail)
-            return known[1]
         if self._closed:
             raise ResolveError(Failure.SELF, "the resolver was closed")
         task = self._asking.get(name)
@@ -125,6 +118,21 @@ class Resolver:
             if task.cancelled() and not (caller is not None and caller.cancelling()):  # by `close`
                 raise ResolveError(Failure.SELF, "the resolver was closed") from None
             raise
+
+    def at_hand(self, host: str) -> tuple[str, ...] | None:
+        """What `resolve` would return or raise without asking anybody; None if it would have to ask."""
+        ip = literal(host)
+        if ip is not None:
+            return (ip,)
+        name = host.lower().removesuffix(".")
+        if name == "localhost" or name.endswith(".localhost"):
+            return LOOPBACK
+        known = self._known.get(name)
+        if known is None or asyncio.get_running_loop().time() >= known[0]:
+            return None
+        if isinstance(known[1], ResolveError):
+            raise ResolveError(known[1].failure, known[1].detail)
+        return known[1]
 
     def prefer(self, host: str, ip: str) -> None:
         """`ip` could be connected to where an earlier one could not: name it first while this answer is kept."""
