@@ -340,14 +340,16 @@ class Crawl:
         if self._pages_left is None:
             return await host.ask(_request(entry), verdict=verdict, previous=entry.place)
         if self._pages_left <= 0:
-            self.why_ended = f"{self.plan.max_pages} pages were asked for, as many as allowed"
             raise Stopping
         self._pages_left -= 1
         try:
-            return await host.ask(_request(entry), verdict=verdict, previous=entry.place)
+            answer = await host.ask(_request(entry), verdict=verdict, previous=entry.place)
         except Held:
             self._pages_left += 1
             raise
+        if self._spent and not self.hosts.stopping:
+            self.why_ended = f"{self.plan.max_pages} pages were asked for, as many as allowed"
+        return answer
 
     @property
     def _spent(self) -> bool:

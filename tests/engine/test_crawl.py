@@ -276,6 +276,7 @@ async def test_max_pages_asks_for_exactly_so_many(fakeweb: StartWeb, most: int) 
     )
     await running.run()
     await running.close()
+    assert running.crawl.why_ended == f"{most} pages were asked for, as many as allowed"
     assert len(sink.visits) == most
     assert len([line for line in web.lines if line.path != "/robots.txt"]) == most
 
