@@ -11,6 +11,7 @@ import ast
 import functools
 import re
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,6 +134,13 @@ def test_there_is_one_way_to_the_network() -> None:
                 if any(isinstance(func, ast.Attribute) and func.attr == "fetch" for func in calls):
                     callers.add(f"{short(path)}#{node.name}")
     assert callers == {"hosts.py#ask"}
+
+
+def test_what_is_imported_is_declared_and_what_is_declared_is_imported() -> None:
+    used = {name.split(".")[0] for path in MODULES for name in imports(path)} - set(sys.stdlib_module_names)
+    used |= {name for path in MODULES for name in re.findall(r"resources\.files\(\"(\w+)\"\)", path.read_text())}
+    declared = {re.split(r"[^\w-]", line)[0].replace("-", "_") for line in PROJECT["project"]["dependencies"]}
+    assert used - {"comity"} == declared
 
 
 def test_only_assemble_makes_adapters() -> None:
