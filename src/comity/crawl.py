@@ -86,6 +86,7 @@ class Crawl:
     ) -> None:
         self.plan, self.hosts, self.tally, self.clock = plan, hosts, tally, clock
         self._store, self._desk, self._journal, self._sifter, self._chance = store, desk, journal, sifter, chance
+        desk.given_back = hosts.given_back
         self._serving: dict[str, asyncio.Task[None]] = {}
         self._readers = asyncio.Semaphore(2)  # heavy pages parsed at once
         self._pages_left = plan.max_pages
@@ -298,6 +299,7 @@ class Crawl:
         if hold is not None and hold.until_at > state.not_before_at:
             state = msgspec.structs.replace(state, not_before_at=hold.until_at, hold_reason=hold.reason)
             self._journal.note("hold", self.clock.now(), host=host.key, until=hold.until_at, why=hold.reason)
+        host.state = state
         found = self._sifter.sitemaps(host, self.clock.now())
         self._desk.put_last(Settlement(host.key, host.token, (), found, state, (), _drained(host), give_back=True))
         self.hosts.leave(host)

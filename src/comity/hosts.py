@@ -141,6 +141,7 @@ class Hosts:
         self.requests = 0
         self.stopping = False
         self._visited: dict[str, Host] = {}  # hosts not claimed that have guests
+        self._left: dict[str, HostState] = {}  # hosts given back whose last state the store has yet to hear of
         self._rules: OrderedDict[str, robots.Rules] = OrderedDict()
 
     def take(self, claim: Claim) -> Host:
@@ -163,8 +164,13 @@ class Hosts:
 
     def leave(self, host: Host) -> None:
         self.claimed.pop(host.key, None)
+        self._left[host.key] = host.state
         if host.guests:
             self._visited[host.key] = host
+
+    def given_back(self, key: str) -> None:
+        """The store knows now how we left this host."""
+        self._left.pop(key, None)
 
     def waiting(self) -> list[asyncio.Task[object]]:
         """The tasks that wait for a host's clock or for a slot: what may be broken off when the crawl ends."""
@@ -191,7 +197,8 @@ class Hosts:
             known = await self.store.host(key)
             host = self.claimed.get(key) or self._visited.get(key)  # somebody may have come meanwhile
             if host is None:
-                host = self._visited[key] = Host(self, key, _as_a_guest(known.state) if known else HostState())
+                state = self._left.get(key) or (known.state if known is not None else HostState())
+                host = self._visited[key] = Host(self, key, _as_a_guest(state))
         host.guests += 1
         try:
             now = self.clock.now()

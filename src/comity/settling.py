@@ -17,7 +17,7 @@ This module refuses to know what a visit means; it only knows when one may be ca
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
@@ -71,6 +71,7 @@ class Desk:
         self._torn = False  # the sinks may be ahead of the store: their marks must not be stored
         self._busy: AbstractContextManager[None] | None = None
         self.settled = 0
+        self.given_back: Callable[[str], None] = lambda host: None  # told of hosts whose last state is stored
         self.changed = asyncio.Event()  # something was settled: hosts may have become due
 
     async def open(self) -> None:
@@ -212,6 +213,8 @@ class Desk:
                 if visit is not None:
                     self._tally.add(visit)
                     self.settled += 1
+                if settlement.give_back:
+                    self.given_back(settlement.host)
             if any(settlement.deletions for settlement in settlements):
                 await self._hand_over_deletions()
             if enough is not None:
