@@ -547,6 +547,8 @@ def test_a_web_in_a_process(fakeweb_process: Callable[..., Child], tmp_path: Pat
     port = int(web.seeds[0].split(":")[2].strip("/"))
     assert fetched(web.seeds[1] + "robots.txt", port)[0] == 200
     assert fetched(web.seeds[1], port)[0] == 200
+    web.process.terminate()
+    assert web.process.wait(5) == 0  # a line is written when its answer has left: only now are all there
     found = web.judge()
     assert (found.requests, found.early, found.before_robots) == (2, 1, 0)
     told = subprocess.run(
@@ -556,8 +558,6 @@ def test_a_web_in_a_process(fakeweb_process: Callable[..., Child], tmp_path: Pat
         text=True,
     )
     assert json.loads(told.stdout)["early"] == 1
-    web.process.terminate()
-    assert web.process.wait(5) == 0
 
 
 def test_a_process_that_cannot_start_says_why(fakeweb_process: Callable[..., Child]) -> None:
