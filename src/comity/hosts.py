@@ -317,6 +317,7 @@ class Host:
             async with self._turn or _NO_TURN:
                 started_at = await self._until_free()
                 self.state = politeness.started(self.state, policy, started_at)
+            place = None
             try:
                 place = everyone.journal.asking(request, self.key, started_at, verdict, previous)
                 everyone.requests += 1
@@ -327,6 +328,8 @@ class Host:
                     self.state, policy, answer=politeness.Answer.OTHER, heard_at=None, finished_at=now,
                     service_s=now - started_at, retry_after_s=None, jitter=0.0,
                 )  # fmt: skip
+                if place is not None:
+                    everyone.journal.note("broken_off", now, host=self.key, url=request.url, asked=place)
                 raise
             finally:
                 everyone.slots.release()

@@ -120,9 +120,10 @@ async def test_cancelling_a_run_cancels_its_hosts(fakeweb: StartWeb, in_flight: 
         assert len(web.lines) == asked
 
 
-async def test_halting_leaves_no_request_of_a_host_with_several_in_flight(fakeweb: StartWeb) -> None:
+async def test_halting_leaves_no_request_of_a_host_with_several_in_flight(fakeweb: StartWeb, tmp_path: Path) -> None:
+    """And tells of those that it broke off: the log has no request without an end."""
     web = await fakeweb(Site("a.localhost", {f"/{n}": Answer(hang=True) for n in range(9)}, (NO_ROBOTS,)))
-    own: dict[str, Any] = {"hosts": {"a.localhost": {"in_flight": 3, "own": True}}}
+    own: dict[str, Any] = {"hosts": {"a.localhost": {"in_flight": 3, "own": True}}, "directory": tmp_path / "c"}
     async with opened([web.url("a.localhost", f"/{n}") for n in range(9)], Collected(), **own) as running:
         work = asyncio.create_task(running.run())
         await until(lambda: len(web.lines) == 4)
@@ -132,6 +133,10 @@ async def test_halting_leaves_no_request_of_a_host_with_several_in_flight(fakewe
         assert host is not None
         assert host.state.in_flight == 0
         assert len(host.state.recent) == 4  # what was broken off has been learned from
+        assert running.directory is not None
+        log = [json.loads(line) for file in running.directory.log.rglob("*.jsonl") for line in file.open()]
+        broken_off = [event for event in log if event["event"] == "broken_off"]
+        assert {event["url"] for event in broken_off} == {web.url("a.localhost", f"/{n}") for n in range(3)}
 
 
 class Torn:
