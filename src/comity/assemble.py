@@ -223,6 +223,9 @@ async def prepared(
     if not read.seeds:
         reasons = "; ".join(str(problem) for problem in read.problems) or "none were given"
         raise ConfigError(f"there is no seed to begin with: {reasons}")
+    refused = policies.out_of_reach(chosen, [seed.url for seed in read.seeds])
+    if len(refused) == len(read.seeds):
+        raise ConfigError(policies.nothing_in_reach(refused))
     who = identities.find(
         flag=contact,
         environment=os.environ,

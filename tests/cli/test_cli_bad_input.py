@@ -10,12 +10,12 @@ import pytest
 from commands import Command
 
 from comity.cli.exits import Exit
-from comity.config import defaults, dumps_commented
+from comity.config import defaults, dumps_commented, override
 from comity.crawldir import create
 from comity.fakeweb import Site, in_thread, page
 from comity.frontier.lock import DirectoryLock
 
-SEED = "http://a.localhost:1/"
+SEED = "http://a.localhost:8999/"
 
 
 @pytest.fixture
@@ -24,7 +24,8 @@ def comity(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, 
 
 
 def a_crawl(path: str = "x", seeds: str = f"{SEED}\n") -> Path:
-    return create(Path(path), dumps_commented(defaults()), seeds).root
+    settings = override(defaults(), {"address.allow_private": True})
+    return create(Path(path), dumps_commented(settings), seeds).root
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -82,7 +83,7 @@ def test_a_directory_that_cannot_be_made(comity: Command, command: str, place: s
     Path("file").write_text("mine")
     Path("full").mkdir()
     Path("full/mine.txt").write_text("mine")
-    ran = comity("crawl", SEED, "-o", place) if command == "crawl" else comity("init", place)
+    ran = comity("crawl", SEED, "-o", place, "--allow-private") if command == "crawl" else comity("init", place)
     assert (ran.code, ran.out) == (code, "")
     assert len(ran.errors) == 1 and ran.errors[0].startswith(f"comity: {said}")
     assert contents(comity.folder) == {"file": b"mine", "mine.txt": b"mine"}
@@ -105,7 +106,7 @@ def test_a_directory_that_may_not_be_written(
     assert (ran.code, ran.errors) == (Exit.CANNOT_WRITE, ["comity: x cannot be written: permission denied"])
 
 
-@pytest.mark.parametrize("line", [("crawl", "http://b.localhost:1/", "-o", "x"), ("run", "x")])
+@pytest.mark.parametrize("line", [("crawl", "http://b.localhost:8999/", "-o", "x"), ("run", "x")])
 def test_a_second_crawl_in_a_directory_is_kept_off(comity: Command, line: tuple[str, ...]) -> None:
     root = a_crawl()
     with DirectoryLock(root):
@@ -118,7 +119,7 @@ def test_a_second_crawl_in_a_directory_is_kept_off(comity: Command, line: tuple[
 
 @pytest.mark.parametrize(
     "line",
-    [("crawl", "http://b.localhost:1/", "-o", "x"), ("run", "x"), ("status", "x"), ("why", SEED, "-o", "x")],
+    [("crawl", "http://b.localhost:8999/", "-o", "x"), ("run", "x"), ("status", "x"), ("why", SEED, "-o", "x")],
 )
 def test_a_directory_of_a_newer_schema_is_not_touched(comity: Command, line: tuple[str, ...]) -> None:
     root = a_crawl()
@@ -227,3 +228,13 @@ def test_why_before_the_first_run_and_of_a_frontier_in_memory(comity: Command) -
     ran = comity("why", SEED, "-o", "x")
     assert ran.code == Exit.NOT_FOUND and 'frontier.kind is "memory"' in ran.err
     assert comity("status", "x").code == Exit.NOT_FOUND
+
+
+def test_seeds_that_our_own_guard_refuses_are_told_at_once(comity: Command) -> None:
+    """Nobody waits a minute for a robots.txt that we would never ask for; and nothing is made."""
+    ran = comity("crawl", "-o", "inside", "http://127.0.0.1:8999/", "http://a.localhost/", "http://localhost/")
+    assert ran.code == Exit.USAGE
+    assert "http://127.0.0.1:8999/ may not be asked: loopback" in ran.err
+    assert "--allow-private" in ran.err
+    assert "(and 2 more)" in ran.err
+    assert not Path("inside").exists()

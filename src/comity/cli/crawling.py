@@ -191,8 +191,12 @@ def run(
     settings = changed(place.settings, engine=changed(place.settings.engine, max_pages=None))  # an option of `crawl`
     _seeded(place.directory, stored.seeds)
     who = asking.identity(settings, contact, local=stored.local)
+    _in_reach(settings, stored.seeds)
     order = Order(place.directory, settings, who, stored.seeds, once=False, until_s=until)
     _finish(_work(order, quiet=quiet, as_json=as_json))
+
+
+REFUSED_TOLD = 5
 
 
 # -- what is to be done ------------------------------------------------------------------------------------------------
@@ -243,6 +247,7 @@ def _order(directory: Path | None, given: Seeds, flags: dict[str, object], conta
         seeds = places.together(stored.seeds, _keyed(given.seeds, policies.clean_ups(settings)))
         _seeded(place.directory, seeds)
         who = asking.identity(settings, contact, local=_local(seeds))
+        _in_reach(settings, seeds)
         if now := [*flags, *(["identity.contact"] if contact is not None else [])]:
             tell(f"{root} keeps its settings: {', '.join(now)} as given for this run only")
         return Order(place.directory, settings, who, seeds, later=seeds[len(stored.seeds) :])
@@ -252,6 +257,7 @@ def _order(directory: Path | None, given: Seeds, flags: dict[str, object], conta
         )
     settings = override(defaults(), flags)
     who = asking.identity(settings, contact, local=_local(given.seeds))
+    _in_reach(settings, given.seeds)
     if contact is not None:
         settings = override(settings, {"identity.contact": who.contact})
     try:
@@ -266,6 +272,19 @@ def _order(directory: Path | None, given: Seeds, flags: dict[str, object], conta
 def _seeded(directory: CrawlDir, seeds: Sequence[Seed]) -> None:
     if not seeds:
         raise Trouble(Exit.USAGE, f"{directory.root} has no seeds to begin with: write some into {directory.seeds}")
+
+
+def _in_reach(settings: Settings, seeds: Sequence[Seed]) -> None:
+    """A seed that may not be asked whatever anybody answers is told now; if that is all of them, nothing starts."""
+    from comity.config import policies
+
+    refused = policies.out_of_reach(settings, [seed.url for seed in seeds])
+    if refused and len(refused) == len(seeds):
+        raise Trouble(Exit.USAGE, policies.nothing_in_reach(refused))
+    for url, problem in refused[:REFUSED_TOLD]:
+        tell(f"{url.href} will not be asked: {problem}")
+    if len(refused) > REFUSED_TOLD:
+        tell(f"and {len(refused) - REFUSED_TOLD} seeds more")
 
 
 def _keyed(seeds: Sequence[Seed], clean: CleanUps) -> list[Seed]:

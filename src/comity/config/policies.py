@@ -155,6 +155,30 @@ def guard(settings: Settings) -> address.Guard:
     )
 
 
+def out_of_reach(settings: Settings, seeds: Iterable[Url]) -> list[tuple[Url, str]]:
+    """Seeds that the guard would refuse without asking anybody, and why: told at the start, they cost nobody a wait."""
+    watch = guard(settings)
+    refused: list[tuple[Url, str]] = []
+    for url in seeds:
+        ip = address.literal(url.host)
+        problem = watch.port_problem(url.port) or (
+            watch.name_problem(url.host) if ip is None else watch.address_problem(ip)
+        )
+        if problem is not None:
+            refused.append((url, problem))
+    return refused
+
+
+def nothing_in_reach(refused: list[tuple[Url, str]]) -> str:
+    """For people, when that is all of them."""
+    url, problem = refused[0]
+    more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+    return (
+        f"{url.href} may not be asked: {problem}{more}; for your own machine or network, pass --allow-private "
+        "(address.allow_private)"
+    )
+
+
 def _networks(option: str, texts: Iterable[str]) -> tuple[address.Network, ...]:
     try:
         return tuple(ipaddress.ip_network(text) for text in texts)
