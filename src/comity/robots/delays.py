@@ -12,8 +12,12 @@ import re
 
 from comity.robots.grammar import Field, File
 
-_SECONDS = re.compile(r"(\d+\.?\d*|\.\d+)(e\+?\d+)?(?:\s*s(?:ec(?:ond)?s?)?)?", re.IGNORECASE | re.ASCII)
-_RATE = re.compile(r"(\d+)\s*/\s*(\d+\.?\d*|\.\d+)\s*([smhd]?)(?:\s+\d{4}\s*-?\s*\d{4})?", re.IGNORECASE | re.ASCII)
+# Possessive: a line may hold 16,000 digits and a file thirty such lines.
+_NUMBER = r"(\d++(?:\.\d*+)?|\.\d++)"
+_SECONDS = re.compile(rf"{_NUMBER}(e\+?\d++)?(?:\s*+s(?:ec(?:ond)?s?)?)?", re.IGNORECASE | re.ASCII)
+_RATE = re.compile(
+    rf"(\d++)\s*+/\s*+{_NUMBER}(?:\s*+([smhd]))?(?:\s++\d{{4}}\s*+-?\s*+\d{{4}})?", re.IGNORECASE | re.ASCII
+)
 _UNIT_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -24,8 +28,12 @@ def slowest(file: File, group: str | None, field: Field) -> tuple[float | None, 
     """
     read = crawl_delay_s if field is Field.CRAWL_DELAY else seconds_per_request
     largest: tuple[float | None, int | None] = (None, None)
+    agents: tuple[str, ...] = ()
+    ours = False
     for setting in file.settings:
-        if setting.field is field and group in setting.agents:
+        if setting.agents is not agents:  # settings of one run share theirs: thousands of each are looked at once
+            agents, ours = setting.agents, group in setting.agents
+        if setting.field is field and ours:
             value = read(setting.value)
             if value is not None and value > (largest[0] or 0.0):
                 largest = (value, setting.line)
@@ -44,5 +52,5 @@ def seconds_per_request(text: str) -> float | None:
     found = _RATE.fullmatch(text)
     if not found or not float(found[1]):
         return None
-    value = float(found[2]) * _UNIT_S[found[3].lower()] / float(found[1])
+    value = float(found[2]) * _UNIT_S[(found[3] or "").lower()] / float(found[1])
     return value if math.isfinite(value) else None

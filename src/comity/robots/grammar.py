@@ -123,11 +123,13 @@ def parse(body: bytes, limit: int = MAX_BYTES) -> File:
     rules: list[Rule] = []
     run: list[str] = []  # the unbroken run of User-agent lines right above
     run_open = False
+    written_for: tuple[str, ...] = ()  # the same, for all the settings below it to share
     standard = unknown = 0
     for number, field, value, line in records(text):
         if field is None:
             unknown += 1
-            run_open = False
+            if run_open:
+                run_open, written_for = False, tuple(run)
             continue
         if field is Field.USER_AGENT:
             standard += 1
@@ -140,7 +142,8 @@ def parse(body: bytes, limit: int = MAX_BYTES) -> File:
             agents.append(token)
             run.append(token)
             continue
-        run_open = False
+        if run_open:
+            run_open, written_for = False, tuple(run)
         if field is Field.DISALLOW or field is Field.ALLOW:
             standard += 1
             if agents:  # rules before any User-agent line bind nobody (section 2.2.1)
@@ -149,8 +152,8 @@ def parse(body: bytes, limit: int = MAX_BYTES) -> File:
             standard += 1
             if value:
                 sitemaps.setdefault(value.decode("utf-8", "replace"), number)
-        elif run:
-            settings.append(Setting(number, field, value.decode("latin-1"), tuple(run)))
+        elif written_for:
+            settings.append(Setting(number, field, value.decode("latin-1"), written_for))
     if agents:
         groups.append(Group(tuple(agents), tuple(rules)))
     return File(
