@@ -161,7 +161,7 @@ def _seconds(digits: str) -> float:
     return float(digits) if len(digits) <= 12 else _MAX_DELTA_S
 
 
-_DIRECTIVE = re.compile(rf"""[,\s]*({_TOKEN})(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"?|([^,\s]*)))?[^,]*""", re.DOTALL)
+_DIRECTIVE = re.compile(rf"""({_TOKEN})(?:\s*=\s*(?:"((?:[^"\\]|\\.)*)"?|([^,\s]*)))?[^,]*""", re.DOTALL)
 
 
 def _cache_control(headers: Headers) -> list[tuple[str, str]]:

@@ -8,6 +8,9 @@ One URL is one link, however often the page names it. It stands where it was fir
 followed only if every one of its namings does: a page that also links plainly has said yes once (REL-1, D11). The
 number of links is bounded; those beyond are counted, not kept.
 
+Whatever is kept of a page is bounded, and so is the time: no pattern here goes back over what it has read, because one
+page that makes a regular expression do so holds up every host (Python's hold the interpreter while they search).
+
 Refuses to know whether a link will be followed.
 """
 
@@ -30,6 +33,11 @@ _SELECTOR = "a,area,base,link,iframe,frame,meta,title"
 _FEEDS = frozenset({"application/rss+xml", "application/atom+xml", "application/feed+json", "application/rdf+xml"})
 _PAGES = frozenset({"", "text/html", "application/xhtml+xml"})
 _WHITE = "\t\n\f\r "
+LONGEST_URL = 16_384
+"""Characters. Nothing longer is kept or resolved against: twice what RFC 9110 4.1 wants supported. A long base would
+otherwise stand in every link of the page."""
+_LONGEST_TITLE = 4_096
+_LONGEST_LANGUAGE = 64
 
 
 class Read(NamedTuple):
@@ -70,6 +78,9 @@ class Links:
             if url is None:
                 return None
             href, key, host = url.href, url.key, url.host
+        if len(href) > LONGEST_URL:
+            self.left_out.add(reference)
+            return None
         if key == self.page.key:
             return href
         known = self.found.get(key)
@@ -127,10 +138,10 @@ def read(
             _read_link(node, attributes, references, canonicals)
         elif tag == "base":
             if not base_seen and attributes.get("href") is not None:
-                base, base_seen = resolve(url, attributes.get("href") or "") or url, True  # only the first one counts
+                base, base_seen = _base(url, attributes.get("href") or ""), True  # only the first one counts
         elif tag == "title":
             if title is None and _is_html(node):
-                title = " ".join(node.text().split())
+                title = " ".join(node.text()[: 4 * _LONGEST_TITLE].split())[:_LONGEST_TITLE].rstrip()
         elif source := attributes.get("src"):
             if not _is_here(source):
                 references.setdefault((source, False), LinkKind.FRAME)
@@ -144,7 +155,7 @@ def read(
         links=tuple(links.found.values()),
         links_left_out=len(links.left_out),
         title=title or None,
-        language=(language or "").strip(_WHITE) or None,
+        language=(language or "").strip(_WHITE)[:_LONGEST_LANGUAGE] or None,
         charset=decoded.encoding,
         canonical=agreed(base, canonicals),
         refresh=target,
@@ -153,6 +164,11 @@ def read(
         cut=bounded.cut,
         text=visible(tree) if text else None,
     )
+
+
+def _base(page: Url, href: str) -> Url:
+    base = resolve(page, href)
+    return base if base is not None and len(base.href) <= LONGEST_URL else page
 
 
 def _read_link(
@@ -191,12 +207,12 @@ def kind_of(rels: list[str] | tuple[str, ...], media_type: str) -> LinkKind | No
 
 def agreed(base: Url, references: list[str]) -> str | None:
     """The canonical URL, if all that the page says of it agree (REL-3)."""
-    urls = [url for url in (resolve(base, reference) for reference in references) if url is not None]
-    return urls[0].href if len({url.key for url in urls}) == 1 else None
+    urls = [url for url in (resolve(base, reference) for reference in dict.fromkeys(references)) if url is not None]
+    return urls[0].href if len({url.key for url in urls}) == 1 and len(urls[0].href) <= LONGEST_URL else None
 
 
 _REFRESH = re.compile(
-    r"[\t\n\f\r ]*(?:[0-9]+|(?=\.))[0-9.]*(?:[\t\n\f\r ]*[;,][\t\n\f\r ]*|[\t\n\f\r ]+)"
+    r"[\t\n\f\r ]*+[0-9.]++(?:[\t\n\f\r ]*+[;,][\t\n\f\r ]*+|[\t\n\f\r ]++)"
     r"(?:url[\t\n\f\r ]*=[\t\n\f\r ]*)?(.*)",
     re.IGNORECASE | re.DOTALL,
 )
@@ -240,7 +256,7 @@ def _speller(name: str) -> Callable[[str], str]:
     return lambda reference: encoding.encode_query(reference, name)
 
 
-_EMPTY_TAG = re.compile(rb"""<([A-Za-z][^\s/><]*)((?:[^<>"']|"[^"<]*"|'[^'<]*')*)/>""")
+_EMPTY_TAG = re.compile(rb"""<([A-Za-z][^\s/><]*+)((?:[^<>"'/]++|/(?!>)|"[^"<]*+"|'[^'<]*+')*+)/>""")
 _VOID = frozenset(b"area base br col embed frame hr img input link meta param source track wbr".split())
 _CDATA = re.compile(rb"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 
@@ -257,5 +273,6 @@ def _as_html(data: bytes) -> bytes:
         return found[1].replace(b"&", b"&amp;").replace(b"<", b"&lt;")
 
     if b"<![CDATA[" in data:
-        data = _CDATA.sub(quote, data)
+        end = data.rfind(b"]]>") + 3  # one that is never closed is no marked section, and must not be looked for again
+        data = _CDATA.sub(quote, data[:end]) + data[end:]
     return _EMPTY_TAG.sub(close, data) if b"/>" in data else data

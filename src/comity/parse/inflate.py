@@ -14,6 +14,8 @@ import zlib
 GZIP = b"\x1f\x8b"
 _LAYERS = 2
 _PIECE_BYTES = 1 << 20
+_READ_BYTES = 16_384
+_MAX_MEMBERS = 10_000  # files made for reading in parts have one for each 64 KB
 
 
 def beginning(head: bytes, size: int) -> bytes:
@@ -45,22 +47,26 @@ def whole(body: bytes, max_bytes: int) -> tuple[bytes, bool]:
 def _layer(body: bytes, max_bytes: int) -> tuple[bytes, bool]:
     parts: list[bytes] = []
     room = max_bytes
-    rest = body
-    while rest.startswith(GZIP):  # anything else after a member is padding
+    view, at = memoryview(body), 0  # zlib copies what it leaves over, so it gets little at a time
+    for _ in range(_MAX_MEMBERS):
+        if view[at : at + 2] != GZIP:  # anything else after a member is padding
+            return b"".join(parts), False
         member = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        rest: bytes | memoryview = b""
         while not member.eof:
             if room <= 0:
                 return b"".join(parts), True
+            if not rest:
+                rest = view[at : at + _READ_BYTES]
+                at += len(rest)
             try:
                 part = member.decompress(rest, min(room, _PIECE_BYTES))
             except zlib.error:
                 return b"".join(parts), True
+            if not part and not rest:
+                return b"".join(parts), True  # it ends in the middle
             parts.append(part)
             room -= len(part)
             rest = member.unconsumed_tail
-            if not part and not rest:
-                break
-        if not member.eof:
-            return b"".join(parts), True  # it ends in the middle
-        rest = member.unused_data
-    return b"".join(parts), False
+        at -= len(member.unused_data)
+    return b"".join(parts), at < len(body)

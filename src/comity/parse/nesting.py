@@ -1,12 +1,13 @@
 """Keeping the cost of an HTML page in proportion to its size.
 
-The HTML parser is exact and fast, but for three things its time grows with the square of the page (measured, lexbor
+The HTML parser is exact and fast, but for a few things its time grows with the square of the page (measured, lexbor
 2.5): blocks nested n deep (20,000 `<div>`: 0.8 s; 1,000,000: over half an hour), n different attributes of one element
-(100,000: 19 s), and formatting elements left open, which come back in every block after them (500 `<font>` and 3,000
-`<p>`: 1.3 s, and half a gigabyte for ten times as many). Owns the filter that takes such pages apart beforehand: start
-tags beyond `max_depth` open ones are left out of the bytes, so are attributes beyond the 256th of a tag, and a page
-whose formatting would be rebuilt more than a million times ends there. Links, text and whatever switches the tokenizer
-stay.
+(100,000: 19 s; `<html>` and `<body>` gather those of all their tags), n options of one page (64,000: 15 s), and
+formatting elements left open, which come back in every block after them (500 `<font>` and 3,000 `<p>`: 1.3 s, and half
+a gigabyte for ten times as many). Owns the filter that takes such pages apart beforehand: start tags beyond `max_depth`
+open ones are left out of the bytes, so are attributes beyond the 256th of a tag, the 17th `<html>` and `<body>`, and
+options beyond 20,000, and a page whose formatting would be rebuilt more than a million times ends there. Links, text
+and whatever switches the tokenizer stay. A tree is 350 bytes a tag, so a page ends at its millionth, too.
 
 Almost no page is touched, so almost none may pay: a count of tags clears small pages, a count by pieces clears
 well-formed ones, and only the rest are read tag by tag. Reading tag by tag must not be talked into seeing an element
@@ -24,6 +25,9 @@ import re
 from typing import NamedTuple
 
 MAX_ATTRIBUTES = 256
+MAX_TAGS = 1_000_000  # of all kinds; dense pages of 10 MB have a third of that
+_MAX_OPTIONS = 20_000
+_MAX_ROOTS = 16  # tags of <html> and of <body>, each
 _CERTAIN_TAGS = 2_000  # from here on the cheap counts are not trusted
 _PIECE_BYTES = 4_096
 _MAX_REBUILT = 1_000_000  # formatting elements that may come back, all together
@@ -95,7 +99,19 @@ class Bounded(NamedTuple):
 
 def bound(data: bytes, max_depth: int) -> Bounded:
     """The page with its cost bounded: itself, unless it nests more than `max_depth` elements deep, or worse."""
-    return _filter(data, max_depth) if _may_be_costly(data, max_depth) else Bounded(data)
+    kept = _beginning(data)
+    bounded = _filter(kept, max_depth) if _may_be_costly(kept, max_depth) else Bounded(kept)
+    return bounded if len(kept) == len(data) else bounded._replace(cut=True)
+
+
+def _beginning(data: bytes) -> bytes:
+    """The page up to its millionth tag or so."""
+    tags = 0
+    for at in range(0, len(data) if data.count(b"<") > MAX_TAGS else 0, _PIECE_BYTES):
+        tags += data.count(b"<", at, at + _PIECE_BYTES)
+        if tags > MAX_TAGS:
+            return data[:at]
+    return data
 
 
 def _may_be_costly(data: bytes, max_depth: int) -> bool:
@@ -210,6 +226,7 @@ def _filter(data: bytes, max_depth: int) -> Bounded:
     position = 0
     hushed = 0  # end tags before this place may be no end tags
     rebuilt = 0
+    many = {b"option": _MAX_OPTIONS, b"html": _MAX_ROOTS, b"body": _MAX_ROOTS}  # how many more may stay
     deep = False
     while (token := _TOKEN.search(data, position)) is not None:
         position = token.end()
@@ -226,6 +243,12 @@ def _filter(data: bytes, max_depth: int) -> Bounded:
         if len(token["rest"]) > MAX_ATTRIBUTES and (cut := _too_many(token["rest"])) is not None:
             kept += data[done : token.start("rest") + cut], b">"
             done = position
+        if (left := many.get(name)) is not None:
+            if left == 0:
+                kept += data[done : token.start()], b"\n"
+                done = position
+                continue
+            many[name] = left - 1
         if name in _VOID or (name in _BELOW_TABLE and elements.names.count(b"table") == 0 == elements.unsure):
             continue
         if elements.foreign:

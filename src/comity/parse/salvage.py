@@ -12,7 +12,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice
 from typing import NamedTuple
+
+_MAX_TOKENS = 1_000_000
+"""Fifty thousand entries have six tags each; what has many times that is written to be read for ever."""
 
 _TOKEN = re.compile(
     rb"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)"
@@ -37,7 +41,7 @@ def entries(data: bytes, entry: str) -> Iterator[Entry]:
     lastmod: str | None = None
     prefix: bytes | None = None
     in_root = inside = False
-    for token in _TOKEN.finditer(data):
+    for token in islice(_TOKEN.finditer(data), _MAX_TOKENS):
         name = token["name"]
         if name is None:
             continue

@@ -23,6 +23,7 @@ from lxml import etree
 from comity.headers import parse_date, parse_w3c_date
 from comity.model import Link, LinkKind
 from comity.parse import encoding, inflate, salvage
+from comity.parse.html import LONGEST_URL
 from comity.parse.sniff import category
 from comity.url import InvalidUrl, Url, host_key, parse, resolve
 
@@ -73,7 +74,8 @@ class _Entries:
 
     def add(self, loc: str, lastmod: str | None = None) -> None:
         self.tried += 1
-        url = self._read(loc.strip(_SPACES)) if _ENTITY_CHARACTER not in loc else None
+        loc = loc.strip(_SPACES)
+        url = self._read(loc) if len(loc) <= LONGEST_URL and _ENTITY_CHARACTER not in loc else None
         if url is not None and url.key not in self.found and not self.full:
             href = url.href.partition("#")[0]
             at = _instant(lastmod, self.now) if lastmod else None

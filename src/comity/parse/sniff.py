@@ -33,7 +33,7 @@ _SOME_FILE = frozenset(
 _BOM = (b"\xef\xbb\xbf", b"\xfe\xff", b"\xff\xfe")
 # What may stand before the root: white space, comments, instructions, a document type (its subset in brackets).
 _PROLOG = re.compile(
-    rb"(?:[\s]+|<!--.*?-->|<\?.*?\?>|<!DOCTYPE(?![\s]+html)[^\[>]*(?:\[.*?\][^>]*)?>)*", re.DOTALL | re.IGNORECASE
+    rb"(?:[\s]+|<!--.*?-->|<\?.*?\?>|<!DOCTYPE(?![\s]+html)[^\[>]*+(?:\[[^\]]*+\][^>]*+)?>)*", re.DOTALL | re.IGNORECASE
 )
 _SITEMAP_ROOT = re.compile(rb"<(?:[\w.\-]+:)?(?:urlset|sitemapindex)[\s/>]", re.IGNORECASE)
 _HTML_ROOT = re.compile(
