@@ -118,3 +118,28 @@ def test_help_needs_no_network_and_no_store() -> None:
     )
     ended = subprocess.run([sys.executable, "-c", programme], capture_output=True, text=True, check=True)
     assert ended.stdout.splitlines()[-1] == "[]"
+
+
+def _shell(script: str, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    line = ["sh", "-c", script, "sh", sys.executable, "-m", "comity", *words]
+    return subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_streams_that_are_closed_stop_nothing(tmp_path: Path, closed: str) -> None:
+    """As daemons start programmes. The loop would abort, and remarks would go into the first file opened."""
+    words = ("crawl", "http://a.localhost:9000/", "-o", "x", "--allow-private", "--delay", "0", "--patience", "0")
+    ended = _shell(f'"$@" {closed}', tmp_path, *words)
+    assert ended.returncode == 0, ended.stderr
+    assert "fault" not in ended.stderr
+    assert "comity:" not in (tmp_path / "x/seeds.txt").read_text()
+    assert (tmp_path / "x/frontier.sqlite").read_bytes().startswith(b"SQLite format 3")
+    assert _shell(f'"$@" {closed}', tmp_path, "status", "x").returncode == 0
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
+def test_a_log_on_a_full_disk_stops_no_crawl(tmp_path: Path) -> None:
+    words = ("crawl", "http://a.localhost:9000/", "-o", "x", "--allow-private", "--delay", "0", "--patience", "0")
+    ended = _shell('"$@" 2>/dev/full', tmp_path, *words)
+    assert ended.returncode == 0
+    assert ended.stdout.startswith("0 pages in ")

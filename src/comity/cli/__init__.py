@@ -98,6 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     before = given.index("--") if "--" in given else len(given)
     traceback = TRACEBACK in given[:before] or os.environ.get(faults.VARIABLE, "0") not in ("", "0")
     given = [word for at, word in enumerate(given) if word != TRACEBACK or at > before]
+    terminal.open_closed()
     terminal.speak_anyhow()
     try:
         code = _run(given)
@@ -115,6 +116,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tracing.print_exc()
         code, line = faults.explained(error) or (Exit.FAILED, faults.ours(error))
         terminal.tell(line)
+    finally:
+        terminal.let_go()
     return int(code)
 
 

@@ -12,7 +12,9 @@ Refuses to know what is being told.
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
@@ -58,9 +60,11 @@ def data(value: Any) -> None:
 
 
 def tell(text: str) -> None:
-    """A remark or an error, in one line."""
-    sys.stderr.write(f"comity: {plain(text)}\n")
-    sys.stderr.flush()
+    """A remark or an error, in one line. Where nobody can hear (a log on a full disk, a pipe that was left) it is
+    lost, and costs no crawl."""
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"comity: {plain(text)}\n")
+        sys.stderr.flush()
 
 
 def speak_anyhow() -> None:
@@ -68,6 +72,28 @@ def speak_anyhow() -> None:
     for stream in (sys.stdout, sys.stderr):
         if (reconfigure := getattr(stream, "reconfigure", None)) is not None:
             reconfigure(errors="backslashreplace")
+
+
+def open_closed() -> None:
+    """A stream that whoever started us has closed (``>&-``, some daemons) leads nowhere. Left closed, its number would
+    be that of the next file opened, into which remarks would be written, and the event loop refuses to start so."""
+    for number, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # takes the lowest free number: this one
+            if getattr(sys, name) is None:
+                setattr(sys, name, open(number, mode, encoding="utf-8", closefd=False))  # noqa: SIM115
+
+
+def let_go() -> None:
+    """The interpreter's own last flush must not complain of a remark that could not be written."""
+    try:
+        sys.stderr.flush()
+    except OSError:
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stderr.fileno())
+        os.close(nowhere)
 
 
 # -- forms -------------------------------------------------------------------------------------------------------------
