@@ -34,6 +34,7 @@ from comity.identity import Identity
 from comity.lease import Lease
 from comity.model import Access, Entry, Failure, HostState, Stats, Verdict
 from comity.outputs.crawllog import CrawlLog
+from comity.outputs.files import Opened
 from comity.outputs.jsonl import JsonlSink
 from comity.outputs.nowhere import NoJournal
 from comity.plan import Plan
@@ -60,11 +61,17 @@ class Running:
     directory: CrawlDir | None
     began_at: float
     new_seeds: int
+    _rows: JsonlSink | None = field(repr=False)
     _closing: contextlib.AsyncExitStack = field(repr=False)
 
     @property
     def tally(self) -> Tally:
         return self.crawl.tally
+
+    @property
+    def results(self) -> Opened:
+        """What was not as it was left, in the file of rows, when the run opened it."""
+        return self._rows.opened if self._rows is not None else Opened()
 
     async def run(self) -> None:
         """Until the end, or `stop`. Raises what made the store or a sink fail; everything settled is safe then."""
@@ -114,13 +121,15 @@ async def open_crawl(
         await store.end_leases(began_at)
         journal: Journal
         written: list[Sink] = list(sinks)
+        results: JsonlSink | None = None
         if directory is None:
             journal = NoJournal()
         else:
             log = CrawlLog(directory.log, WORKER, clock.now)
             journal = log
             if settings.outputs.jsonl.enabled:
-                written.append(JsonlSink(directory.pages(WORKER), policies.row_fields(settings)))
+                results = JsonlSink(directory.pages(WORKER), policies.row_fields(settings))
+                written.append(results)
             written.append(log)
         fetcher = _fetcher(settings, identity, clock)
         opened.push_async_callback(fetcher.close)
@@ -186,7 +195,7 @@ async def open_crawl(
             if host.robots == "ignore":
                 journal.note("robots_ignored", began_at, host=name)
         return Running(
-            crawl, store, clock, settings, identity, directory, began_at, len(new), _closing=opened.pop_all()
+            crawl, store, clock, settings, identity, directory, began_at, len(new), results, opened.pop_all()
         )
     raise AssertionError("unreachable")
 

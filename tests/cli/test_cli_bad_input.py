@@ -160,7 +160,9 @@ def test_a_person_is_asked_once_and_remembered(comity: Command, monkeypatch: pyt
     assert "'nobody' is neither a URL" in ran.err and "remembered in " in ran.err
     assert "me@a.example" in Path("home/comity/identity.toml").read_text()
     monkeypatch.setattr("sys.stdin", io.StringIO(""))
-    assert comity(*line).err == ""
+    ran = comity(*line)
+    assert "Contact: " not in ran.err and len(ran.errors) == 1
+    assert "pass --allow-private" in ran.err
 
 
 @pytest.mark.parametrize("contact", ["me", "http://localhost/", "https://me:secret@a.example/"])
@@ -238,3 +240,41 @@ def test_seeds_that_our_own_guard_refuses_are_told_at_once(comity: Command) -> N
     assert "--allow-private" in ran.err
     assert "(and 2 more)" in ran.err
     assert not Path("inside").exists()
+
+
+def test_a_port_that_our_own_guard_refuses_is_mended_elsewhere(comity: Command) -> None:
+    ran = comity("crawl", "-o", "inside", "--allow-private", "http://localhost:22/")
+    assert ran.code == Exit.USAGE
+    assert "port 22 belongs to another service; address.ports in comity.toml says which may" in ran.err
+    assert "--allow-private" not in ran.err
+
+
+@pytest.mark.parametrize("broken", [b"this is no database " * 500, b""], ids=["overwritten", "emptied"])
+def test_a_broken_frontier_says_how_to_go_on_and_no_row_is_lost(comity: Command, broken: bytes) -> None:
+    with in_thread([Site("a.localhost", {"/": page()})]) as web:
+        line = ("crawl", web.url("a.localhost", "/"), "-o", "x", "--allow-private", "--delay", "0", "--quiet")
+        assert comity(*line).code == Exit.OK
+        written = Path("x/out/pages-0.jsonl").read_bytes()
+        for side in ("-wal", "-shm"):
+            Path(f"x/frontier.sqlite{side}").unlink(missing_ok=True)
+        Path("x/frontier.sqlite").write_bytes(broken)
+        if broken:
+            ran = comity(*line)
+            assert ran.code == Exit.FAILED
+            assert "SQLITE_NOTADB" in ran.err and "or move it away to begin anew" in ran.err
+            Path("x/frontier.sqlite").rename("x/broken.sqlite")
+        ran = comity(*line)
+    assert ran.code == Exit.OK
+    assert "was set aside: x/out/pages-0.jsonl.unsettled-1" in ran.out
+    assert Path("x/out/pages-0.jsonl.unsettled-1").read_bytes() == written
+
+
+def test_results_that_somebody_cut_are_told(comity: Command) -> None:
+    with in_thread([Site("a.localhost", {"/": page()})]) as web:
+        line = ("crawl", web.url("a.localhost", "/"), "-o", "x", "--allow-private", "--delay", "0", "--quiet")
+        assert comity(*line).code == Exit.OK
+        results = Path("x/out/pages-0.jsonl")
+        was = results.stat().st_size
+        results.write_bytes(results.read_bytes()[:100])
+        ran = comity(*line, "--json")
+    assert ran.data["results_missing_bytes"] == was

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from rich.spinner import Spinner
 
-from comity.cli import summary, terminal
+from comity.cli import status, summary, terminal
 from comity.cli.exits import Exit
 from comity.cli.faults import Trouble, explained, ours
 from comity.cli.progress import Progress, Sight, picture, wait_of, words
@@ -237,3 +237,20 @@ def test_errors_that_nobody_meant_have_none() -> None:
     assert explained(KeyError("x")) is None
     assert explained(OSError(5, "Input/output error")) is None
     assert ours(KeyError()).startswith("a fault of ours: KeyError: without a word (")
+
+
+@pytest.mark.parametrize(
+    ("by_status", "process", "said"),
+    [
+        ({"DISCOVERED": 3, "ERROR": 1}, None, "as soon as it is run again"),
+        ({"FETCHED": 3}, None, "as soon as it is run again"),
+        ({"DISCOVERED": 0, "ERROR": 4}, None, "never by itself"),
+        ({"DISCOVERED": 3}, 17, "with the hosts that are at work now"),
+    ],
+    ids=["killed", "killed between visits", "all refused", "at work"],
+)
+def test_when_a_crawl_goes_on_whose_hosts_are_all_in_hand(
+    by_status: dict[str, int], process: int | None, said: str
+) -> None:
+    stats = Stats(by_status, {}, {}, sum(by_status.values()), 1, 0, None, ())
+    assert status._otherwise(stats, process) == said

@@ -192,7 +192,9 @@ def run(
     _seeded(place.directory, stored.seeds)
     who = asking.identity(settings, contact, local=stored.local)
     _in_reach(settings, stored.seeds)
-    order = Order(place.directory, settings, who, stored.seeds, once=False, until_s=until)
+    _in_reach(settings, stored.seeds)
+    named = None if place.config == place.directory.config else place.config
+    order = Order(place.directory, settings, who, stored.seeds, once=False, until_s=until, named=named)
     _finish(_work(order, quiet=quiet, as_json=as_json))
 
 
@@ -212,6 +214,7 @@ class Order:
     seeds: tuple[Seed, ...]
     once: bool = True
     until_s: float | None = None
+    named: Path | None = None  # what a person calls the crawl by, unless it is the directory
     later: tuple[Seed, ...] = ()  # to be written down beside those that are known
 
 
@@ -339,7 +342,7 @@ async def _work(order: Order, *, quiet: bool, as_json: bool) -> Exit:
                 except Exception as error:
                     failure = error
         with contextlib.suppress(*(() if failure is None else (Exception,))):  # the first failure is the one to tell
-            said = await summary.of(running, failed=failure is not None)
+            said = await summary.of(running, named=order.named, failed=failure is not None)
             if as_json:
                 terminal.data(said.as_dict())
             else:

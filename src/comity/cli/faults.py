@@ -38,6 +38,8 @@ AFTERWARDS = {
     Exit.DISK_FULL: "; everything settled is safe: make room and run the same command again",
     Exit.LOCKED: "; wait for its end, or choose another directory",
 }
+BROKEN = ("SQLITE_CORRUPT", "SQLITE_NOTADB")
+MEND = "; bring back a copy of the file, or move it away to begin anew (results that are there are set aside, not lost)"
 
 
 class Trouble(Exception):
@@ -57,7 +59,8 @@ def explained(error: BaseException) -> tuple[Exit, str] | None:
         if kind is not None and isinstance(error, kind):
             if isinstance(error.__cause__, OSError) and error.__cause__.errno in FULL:
                 code = Exit.DISK_FULL
-            return code, _line(error) + AFTERWARDS.get(code, "")
+            line = _line(error)
+            return code, line + (MEND if any(word in line for word in BROKEN) else AFTERWARDS.get(code, ""))
     if isinstance(error, OSError):
         where = f"{error.filename}: " if error.filename else ""
         line = f"{where}{error.strerror or error}"

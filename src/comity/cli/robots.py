@@ -60,7 +60,7 @@ def robots(
     from comity import seeds as seeding
     from comity.assemble import ask_robots, flag_settings
     from comity.cli import asking
-    from comity.config import defaults, override
+    from comity.config import defaults, override, policies
     from comity.robots import product_token_problem
 
     found = seeding.read(urls)
@@ -74,6 +74,8 @@ def robots(
     who = asking.identity(settings, contact, local=found.local)
     if agent is not None:
         who = replace(who, token=agent)
+    if refused := policies.out_of_reach(settings, [seed.url for seed in found.seeds]):
+        tell(policies.nothing_in_reach(refused))
     answers = asyncio.run(ask_robots(settings, who, [seed.url for seed in found.seeds]))
     if as_json:
         terminal.data([as_dict(answer, who.token) for answer in answers])

@@ -113,7 +113,7 @@ def _rows(standing: Standing) -> Iterator[tuple[str, str | Text]]:
     if stats is None:
         yield "known", "nothing: it has not begun"
     else:
-        yield from summary.left(stats, summary.NEVER if process is None else "with the hosts that are at work now")
+        yield from summary.left(stats, _otherwise(stats, process))
         for name, count in stats.by_status.items():
             yield (
                 "by status" if name == "DISCOVERED" else "",
@@ -127,3 +127,10 @@ def _rows(standing: Standing) -> Iterator[tuple[str, str | Text]]:
     known = {"frontier": versions.frontier, "rows": versions.rows, "log": versions.log}
     parts = [f"comity {__version__}", *(f"{name} {number}" for name, number in known.items() if number is not None)]
     yield "versions", ", ".join(parts)
+
+
+def _otherwise(stats: Stats, process: int | None) -> str:
+    """When it goes on, while no host is scheduled that is in nobody's hands. A crawl that was killed held its hosts."""
+    if process is not None:
+        return "with the hosts that are at work now"
+    return summary.AGAIN if stats.urls > stats.by_status.get("ERROR", 0) else summary.NEVER

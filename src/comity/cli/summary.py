@@ -20,12 +20,16 @@ from comity.cli.terminal import counted, facts, instant, many, plain, size, span
 from comity.model import Cause, Failure, Status
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from comity.assemble import Running
     from comity.model import Stats
+    from comity.outputs.files import Opened
     from comity.tally import Tally
 
 SHOWN = 10
 NEVER = "never by itself"
+AGAIN = "as soon as it is run again"
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,9 @@ class Summary:
     """Instants in seconds since the epoch."""
 
     directory: str
+    named: str  # what a person calls it by: the directory, or its file of settings
     results: str | None  # the file of rows; None: none is written
+    found: Opened  # what was not as it was left, in that file
     log: str
     contact: str | None
     user_agent: str
@@ -57,6 +63,8 @@ class Summary:
         return {
             "directory": self.directory,
             "results": self.results,
+            "results_missing_bytes": self.found.missing_bytes,
+            "results_aside": str(self.found.aside) if self.found.aside is not None else None,
             "log": self.log,
             "contact": self.contact,
             "user_agent": self.user_agent,
@@ -86,14 +94,16 @@ def as_data(left: Stats) -> dict[str, Any]:
     }
 
 
-async def of(running: Running, *, failed: bool = False) -> Summary:
-    """To be asked after the run and before the crawl is closed."""
+async def of(running: Running, *, named: Path | None = None, failed: bool = False) -> Summary:
+    """`named`: unless it is the directory. To be asked after the run and before the crawl is closed."""
     assert running.directory is not None
     identity, place = running.identity, running.directory
     jsonl = running.settings.outputs.jsonl.enabled
     return Summary(
         directory=str(place.root),
+        named=str(named or place.root),
         results=str(place.pages()) if jsonl else None,
+        found=running.results,
         log=str(place.log),
         contact=identity.contact,
         user_agent=identity.user_agent,
@@ -146,11 +156,16 @@ def ranked(name: str, counts: Mapping[str, int], words: Mapping[str, str], of: s
 
 
 def _whole(summary: Summary) -> Iterator[tuple[str, str]]:
-    yield from left(summary.left, "as soon as it is run again" if summary.failed else NEVER)
+    yield from left(summary.left, AGAIN if summary.failed else NEVER)
     yield "contact", plain(summary.contact) if summary.contact else "none: every seed is on this machine"
     yield "results", plain(summary.results) if summary.results else "outputs.jsonl.enabled is false"
+    if summary.found.missing_bytes:
+        lost = size(summary.found.missing_bytes)
+        yield "", f"{lost} that earlier runs wrote there are gone: somebody cut or changed the file"
+    if summary.found.aside is not None:
+        yield "", f"what was there and this crawl knows nothing of was set aside: {plain(str(summary.found.aside))}"
     yield "log", plain(summary.log)
-    yield "more", f"comity status {plain(summary.directory)}, comity why URL -o {plain(summary.directory)}"
+    yield "more", f"comity status {plain(summary.named)}, comity why URL -o {plain(summary.named)}"
 
 
 def left(stats: Stats, otherwise: str = NEVER) -> Iterator[tuple[str, str]]:

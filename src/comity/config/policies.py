@@ -173,6 +173,8 @@ def nothing_in_reach(refused: list[tuple[Url, str]]) -> str:
     """For people, when that is all of them."""
     url, problem = refused[0]
     more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+    if problem.startswith("port "):
+        return f"{url.href} may not be asked: {problem}{more}; address.ports in comity.toml says which may"
     return (
         f"{url.href} may not be asked: {problem}{more}; for your own machine or network, pass --allow-private "
         "(address.allow_private)"
