@@ -31,15 +31,13 @@ STATUS_COLOURS = {
 
 def show(demo: Demo, console: Console) -> None:
     """Print all of it."""
-    _heading(console, "Life of eight URLs", "StormCrawler's statuses and schedule, four days of virtual time")
+    _heading(console, "Life of eight URLs", "by StormCrawler's schedule; a virtual day has 1440 minutes")
     _transitions(demo.topology["default"], "metadata as configured by default", console)
     _transitions(demo.topology["b"], "metadata: nguon is handed on, dates and exceptions are kept", console)
-    _heading(console, "A polite visitor comes back", "one crawl a day, by the schedule; pages of 3,035 bytes")
+    _heading(console, "A polite visitor comes back", "one crawl a day; pages of 3,035 bytes")
     console.print(_rounds(demo.conditional, "pages with validators, two of which change before the third round"))
     console.print(_rounds(demo.sitemap, "pages from a sitemap that also lists /private/admin; Crawl-delay: 1"))
-    _heading(
-        console, "Many hosts at full speed", "durable frontier, crawl log and rows; the site is in this process too"
-    )
+    _heading(console, "Many hosts at full speed", "all kept on disk; the sites are in this process too")
     found = demo.many_hosts
     console.print(
         f"\n{found.pages:,} pages of {found.hosts} hosts in {found.seconds:.2f} s: "
@@ -77,7 +75,7 @@ def _transitions(rows: Sequence[Transition], title: str, console: Console) -> No
         facts = [f"kept {kept}"] if kept else []
         facts += [f"dropped {' '.join(row.dropped)}"] if row.dropped else []
         if facts:
-            console.print(Padding(f"[dim]{', '.join(facts)}[/dim]", (0, 0, 0, 8)), highlight=False)
+            console.print(Padding(f"[dim]{', '.join(facts)}[/dim]", (0, 0, 0, 8), expand=False), highlight=False)
 
 
 def _coloured(status: str) -> str:

@@ -93,8 +93,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
             json.dumps(judge(*read(options.judge), delay_s=options.delay or 0.0).as_dict(), indent=1) + "\n"
         )
         return 0
-    with suppress(KeyboardInterrupt):
-        asyncio.run(serve(options))
+    try:
+        with suppress(KeyboardInterrupt):
+            asyncio.run(serve(options))
+    except OSError as error:  # a port that somebody has, a log that cannot be written
+        sys.stderr.write(f"{parser.prog}: {error}\n")
+        return 1
     return 0
 
 
