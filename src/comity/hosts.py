@@ -60,6 +60,10 @@ GIVE_BACK_S = 5.0
 LONGEST_VISIT_WAIT_S = 60.0
 """A foreign host that may not be asked for longer than this is taken as out of reach for now."""
 
+LONGEST_REST_S = 86_400.0
+"""A delay that a robots.txt names is waited out, and no request comes sooner; but one longer than a day is shown as a
+hold, which the end of a crawl does not wait for."""
+
 JUST_READ_S = 1.0
 """A robots.txt that may not be kept at all (`min_age_s` 0) speaks at least for the page for whose sake it was read."""
 
@@ -394,8 +398,12 @@ class Host:
         return now if may else None
 
     def _held(self) -> Wait | None:
+        now = self._all.clock.now()
+        if self.state.next_at > max(now + LONGEST_REST_S, self.state.not_before_at):
+            reason = f"Crawl-delay: {politeness.delay_s(self.state, self.manner.politeness):g} s"
+            self.state = msgspec.structs.replace(self.state, not_before_at=self.state.next_at, hold_reason=reason)
         until_at = self.state.not_before_at
-        if until_at <= self._all.clock.now() + GIVE_BACK_S:
+        if until_at <= now + GIVE_BACK_S:
             return None
         return Wait(until_at, self.state.hold_reason or "on hold")
 

@@ -25,6 +25,7 @@ from comity.tally import Tally
     [
         (0, "0 s"), (0.25, "0.25 s"), (1, "1 s"), (9.999, "10 s"), (12.4, "12 s"), (59.6, "1 min"), (90, "1 min 30 s"),
         (3600, "1 h"), (3660, "1 h 1 min"), (86_399, "23 h 59 min"), (86_400, "1 d"), (604_800 + 7200, "7 d 2 h"),
+        (1e300, "1e+300 s"),
     ],
 )  # fmt: skip
 def test_spans(value: float, said: str) -> None:

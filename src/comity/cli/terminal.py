@@ -122,6 +122,8 @@ def span(seconds: float) -> str:
     """A duration in its two greatest units: ``0.8 s``, ``12 s``, ``5 min 30 s``, ``2 h``, ``3 d 4 h``."""
     if seconds < 10:
         return f"{seconds:.3g} s"
+    if seconds >= 1e12:  # thirty thousand years: nobody means that, and its digits fill the screen
+        return f"{seconds:.3g} s"
     whole = round(seconds)
     for unit_s, unit, part_s, part in ((86_400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
         if whole >= unit_s:
